@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# One set of compiler rules for all of the project's own code.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo" FORCE)
+endif()
+
+find_program(ELDR_CCACHE ccache)
+if(ELDR_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${ELDR_CCACHE}")
+endif()
+find_program(ELDR_MOLD mold)
+if(ELDR_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# Every target of the project links this one: public headers of libraries are system headers and stay out of -Werror.
+add_library(eldr_rules INTERFACE)
+target_compile_options(eldr_rules INTERFACE -Wall -Wextra -Werror)
+target_include_directories(eldr_rules INTERFACE "${CMAKE_SOURCE_DIR}" "${CMAKE_BINARY_DIR}/generated")
+find_package(Threads REQUIRED)
+target_link_libraries(eldr_rules INTERFACE Threads::Threads)
+
+if(ELDR_SANITIZE)
+  add_compile_options(-fsanitize=${ELDR_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${ELDR_SANITIZE})
+endif()
+if(ELDR_BUILD_FUZZERS)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "ELDR_BUILD_FUZZERS needs clang: configure with -DCMAKE_CXX_COMPILER=clang++-14")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

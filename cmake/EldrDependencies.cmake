@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# Libraries, all from the distribution's packages (scripts/setup installs them). Each is looked for only where it is used.
+find_package(spdlog REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(CLI11 QUIET)
+find_package(nlohmann_json REQUIRED)
+
+# libsodium and tl::expected ship no CMake package in every distribution.
+find_path(TL_EXPECTED_INCLUDE tl/expected.hpp REQUIRED)
+find_path(SODIUM_INCLUDE sodium.h REQUIRED)
+find_library(SODIUM_LIBRARY sodium REQUIRED)
+add_library(eldr_sodium INTERFACE)
+target_include_directories(eldr_sodium SYSTEM INTERFACE "${SODIUM_INCLUDE}")
+target_link_libraries(eldr_sodium INTERFACE "${SODIUM_LIBRARY}")
+
+find_package(Eigen3 REQUIRED)
+if(ELDR_NEEDS_HTTP)
+  find_package(Boost 1.74 REQUIRED COMPONENTS system)
+  find_package(prometheus-cpp REQUIRED)
+endif()
+if(ELDR_NEEDS_KUBE)
+  find_package(cpprestsdk REQUIRED)
+  find_package(yaml-cpp REQUIRED)
+endif()
+if(ELDR_BUILD_ROUTER OR ELDR_BUILD_SIM)
+  find_package(simdjson REQUIRED)
+endif()
+if(ELDR_BUILD_CALIBRATOR)
+  find_package(CURL REQUIRED)
+endif()
+if(ELDR_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()

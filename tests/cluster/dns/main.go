@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command coredns is CoreDNS with only the plugins that a local cluster needs.
+package main
+
+import (
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/coremain"
+	_ "github.com/coredns/coredns/plugin/bind"
+	_ "github.com/coredns/coredns/plugin/cache"
+	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/kubernetes"
+)
+
+func main() {
+	dnsserver.Directives = []string{"bind", "errors", "cache", "kubernetes"}
+	coremain.Run()
+}
