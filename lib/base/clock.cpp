@@ -17,7 +17,9 @@ std::string date_and_time(std::time_t seconds) {
 
 }  // namespace
 
-std::string format_rfc3339(Clock::Wall time) { return date_and_time(std::chrono::system_clock::to_time_t(time)) + "Z"; }
+std::string format_rfc3339(Clock::Wall time) {
+  return date_and_time(std::chrono::system_clock::to_time_t(time)) + "Z";
+}
 
 std::string format_rfc3339_micro(Clock::Wall time) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(time);

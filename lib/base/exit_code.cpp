@@ -5,19 +5,25 @@ namespace eldr {
 
 ExitCode exit_code_for(const Error& error) {
   switch (error.code) {
-    case Code::kInvalid: return kExitBadData;
-    case Code::kNotFound: return kExitNoInput;
+    case Code::kInvalid:
+      return kExitBadData;
+    case Code::kNotFound:
+      return kExitNoInput;
     case Code::kUnauthorized:
-    case Code::kForbidden: return kExitConfig;
+    case Code::kForbidden:
+      return kExitConfig;
     case Code::kTimeout:
-    case Code::kUnavailable: return kExitUnavailable;
+    case Code::kUnavailable:
+      return kExitUnavailable;
     case Code::kConflict:
     case Code::kExpired:
     case Code::kThrottled:
     case Code::kResourceExhausted:
-    case Code::kCancelled: return kExitTryAgain;
+    case Code::kCancelled:
+      return kExitTryAgain;
     case Code::kAlreadyExists:
-    case Code::kInternal: return kExitBug;
+    case Code::kInternal:
+      return kExitBug;
   }
   return kExitBug;
 }

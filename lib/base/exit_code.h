@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exit codes of every program, from sysexits.h. A Job's podFailurePolicy reads them: 64, 65, 66 and 78 fail at once.
+// Exit codes of every program, from sysexits.h. A Job's podFailurePolicy reads them: 64, 65, 66 and 78 fail
+// at once.
 #pragma once
 
 #include "lib/base/status.h"

@@ -2,6 +2,7 @@
 #include "lib/base/log.h"
 
 #include <memory>
+
 #include <nlohmann/json.hpp>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/ansicolor_sink.h>
@@ -17,7 +18,9 @@ class JsonMessage final : public spdlog::custom_flag_formatter {
                                  .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     out.append(text.data(), text.data() + text.size());
   }
-  std::unique_ptr<spdlog::custom_flag_formatter> clone() const override { return std::make_unique<JsonMessage>(); }
+  std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
+    return std::make_unique<JsonMessage>();
+  }
 };
 
 }  // namespace
@@ -25,9 +28,11 @@ class JsonMessage final : public spdlog::custom_flag_formatter {
 Status init_logging(const std::string& program, const std::string& format, const std::string& level) {
   const auto parsed = spdlog::level::from_str(level);
   if (parsed == spdlog::level::off && level != "off") {
-    return failure(Code::kInvalid, "log level \"" + level + "\": must be trace, debug, info, warn, error or off");
+    return failure(Code::kInvalid,
+                   "log level \"" + level + "\": must be trace, debug, info, warn, error or off");
   }
-  auto logger = std::make_shared<spdlog::logger>(program, std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>());
+  auto logger =
+      std::make_shared<spdlog::logger>(program, std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>());
   if (format == "json") {
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
     formatter->add_flag<JsonMessage>('J').set_pattern(

@@ -5,19 +5,32 @@ namespace eldr {
 
 std::string_view name_of(Code code) {
   switch (code) {
-    case Code::kInvalid: return "Invalid";
-    case Code::kNotFound: return "NotFound";
-    case Code::kAlreadyExists: return "AlreadyExists";
-    case Code::kConflict: return "Conflict";
-    case Code::kExpired: return "Expired";
-    case Code::kThrottled: return "Throttled";
-    case Code::kUnauthorized: return "Unauthorized";
-    case Code::kForbidden: return "Forbidden";
-    case Code::kTimeout: return "Timeout";
-    case Code::kUnavailable: return "Unavailable";
-    case Code::kResourceExhausted: return "ResourceExhausted";
-    case Code::kCancelled: return "Cancelled";
-    case Code::kInternal: return "Internal";
+    case Code::kInvalid:
+      return "Invalid";
+    case Code::kNotFound:
+      return "NotFound";
+    case Code::kAlreadyExists:
+      return "AlreadyExists";
+    case Code::kConflict:
+      return "Conflict";
+    case Code::kExpired:
+      return "Expired";
+    case Code::kThrottled:
+      return "Throttled";
+    case Code::kUnauthorized:
+      return "Unauthorized";
+    case Code::kForbidden:
+      return "Forbidden";
+    case Code::kTimeout:
+      return "Timeout";
+    case Code::kUnavailable:
+      return "Unavailable";
+    case Code::kResourceExhausted:
+      return "ResourceExhausted";
+    case Code::kCancelled:
+      return "Cancelled";
+    case Code::kInternal:
+      return "Internal";
   }
   return "Unknown";
 }
@@ -28,8 +41,10 @@ bool Error::retryable() const {
     case Code::kExpired:
     case Code::kThrottled:
     case Code::kTimeout:
-    case Code::kUnavailable: return true;
-    default: return false;
+    case Code::kUnavailable:
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The linear assignment problem, solved to optimality (shortest augmenting paths; Jonker and Volgenant 1987, Crouse 2016).
+// The linear assignment problem, solved to optimality (shortest augmenting paths; Jonker and Volgenant 1987,
+// Crouse 2016).
 #pragma once
 
 #include <Eigen/Core>
@@ -10,12 +11,15 @@
 
 namespace eldr::signature {
 
-/// Column of each row so that the total cost is minimal. `cost` is [rows][columns] with rows <= columns and finite entries
-/// (kInvalid otherwise). O(rows^2 * columns). Deterministic: the same input gives the same answer.
+/// Column of each row so that the total cost is minimal. `cost` is [rows][columns] with rows <= columns and
+/// finite entries (kInvalid otherwise). O(rows^2 * columns). Deterministic: the same input gives the same
+/// answer.
 Result<std::vector<std::int32_t>> solve_assignment(const Eigen::MatrixXd& cost);
 
-/// Cluster of each of N points so that no cluster takes more than `capacity` and the total cost is minimal, exactly.
-/// `cost` is [N][K]; N <= K * capacity. Works on K columns with capacities, never on N * N: memory O(N * K).
-Result<std::vector<std::int32_t>> solve_capacitated_assignment(const Eigen::MatrixXd& cost, std::int32_t capacity);
+/// Cluster of each of N points so that no cluster takes more than `capacity` and the total cost is minimal,
+/// exactly. `cost` is [N][K]; N <= K * capacity. Works on K columns with capacities, never on N * N: memory
+/// O(N * K).
+Result<std::vector<std::int32_t>> solve_capacitated_assignment(const Eigen::MatrixXd& cost,
+                                                               std::int32_t capacity);
 
 }  // namespace eldr::signature

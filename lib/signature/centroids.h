@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The centroid file: what a fit found and a router reads (format eldr-centroids/1, docs/reference/formats.md).
+// The centroid file: what a fit found and a router reads (format eldr-centroids/1,
+// docs/reference/formats.md).
 #pragma once
 
 #include <cstdint>
@@ -20,15 +21,15 @@ inline constexpr std::size_t kMaxCentroidFile = 1U << 20U;
 struct CentroidSet {
   std::string model;
   std::uint32_t top_k = 0;
-  SignatureSpec spec;                      ///< layers [S], experts E, transform, idf [S][E]
-  RowMatrixF centroids;                    ///< [K][S*E], rows of unit length
-  std::vector<std::uint32_t> assignment;   ///< cluster of each calibration request [N]
-  std::vector<std::int16_t> placement;     ///< EP rank of each expert [K][S][E], or empty
-  double spread = 0;                       ///< sigma: mean over requests of (best - mean similarity)
-  double rho = 0;                          ///< Spearman rho at the chosen layers
-  double rho_all_layers = 0;               ///< the same with every layer
-  double tau = 0.1;                        ///< the band that the fit was reported with
-  std::string fit_hash;                    ///< identity of the inputs, empty outside Kubernetes
+  SignatureSpec spec;                     ///< layers [S], experts E, transform, idf [S][E]
+  RowMatrixF centroids;                   ///< [K][S*E], rows of unit length
+  std::vector<std::uint32_t> assignment;  ///< cluster of each calibration request [N]
+  std::vector<std::int16_t> placement;    ///< EP rank of each expert [K][S][E], or empty
+  double spread = 0;                      ///< sigma: mean over requests of (best - mean similarity)
+  double rho = 0;                         ///< Spearman rho at the chosen layers
+  double rho_all_layers = 0;              ///< the same with every layer
+  double tau = 0.1;                       ///< the band that the fit was reported with
+  std::string fit_hash;                   ///< identity of the inputs, empty outside Kubernetes
   std::uint64_t seed = 0;
   std::map<std::string, double> best_similarity_quantiles;  ///< "p01", "p10", "p50", "p90", "p99"
   std::map<std::string, std::string> extra;                 ///< other metadata, kept as they are
@@ -41,16 +42,18 @@ struct CentroidSet {
 
 /// Strict: kInvalid names the tensor or the key. Rows are re-normalised after decoding F16 and I8.
 Result<CentroidSet> parse_centroids(std::span<const std::byte> bytes);
-/// Uses the narrowest of I8, F16, F32 that keeps every cosine of a centroid with its own original within 0.001 and fits
-/// kMaxCentroidFile; kResourceExhausted says by how much it does not fit.
+/// Uses the narrowest of I8, F16, F32 that keeps every cosine of a centroid with its own original within
+/// 0.001 and fits kMaxCentroidFile; kResourceExhausted says by how much it does not fit.
 Result<std::vector<std::byte>> serialize_centroids(const CentroidSet& set);
 Result<CentroidSet> load_centroids(const std::string& path);
 
-/// Cluster ids for the rows of `next` so that the fewest workers change what they serve: rows are matched to `previous_ids`
-/// (row i of `previous` had id previous_ids[i]) by largest total cosine (an assignment problem); only ids in `live` are handed on,
-/// ids that no row takes stay free; rows left over take the smallest unused non-negative numbers. With other layers or
-/// transform than before, rows are matched on what both have; with nothing in common, in order.
+/// Cluster ids for the rows of `next` so that the fewest workers change what they serve: rows are matched to
+/// `previous_ids` (row i of `previous` had id previous_ids[i]) by largest total cosine (an assignment
+/// problem); only ids in `live` are handed on, ids that no row takes stay free; rows left over take the
+/// smallest unused non-negative numbers. With other layers or transform than before, rows are matched on what
+/// both have; with nothing in common, in order.
 std::vector<std::int32_t> match_cluster_ids(const CentroidSet& next, const CentroidSet& previous,
-                                            std::span<const std::int32_t> previous_ids, std::span<const std::int32_t> live);
+                                            std::span<const std::int32_t> previous_ids,
+                                            std::span<const std::int32_t> live);
 
 }  // namespace eldr::signature

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The safetensors container: 8 bytes little-endian header length, a JSON header, then the tensors' bytes.
-// Reading is strict, since files come from other programs: every bound is checked, nothing overlaps, nothing is left over.
+// Reading is strict, since files come from other programs: every bound is checked, nothing overlaps, nothing
+// is left over.
 #pragma once
 
 #include <cstddef>
@@ -31,16 +32,19 @@ struct SafetensorsLimits {
   std::size_t max_tensors = 256;
 };
 
-/// A parsed file: views into `bytes`, which the caller keeps alive. Refuses (kInvalid, with the reason): truncation, a header over
-/// the limit, duplicate keys, unknown dtypes, sizes that disagree with shapes, overlaps, gaps, bytes after the last tensor.
+/// A parsed file: views into `bytes`, which the caller keeps alive. Refuses (kInvalid, with the reason):
+/// truncation, a header over the limit, duplicate keys, unknown dtypes, sizes that disagree with shapes,
+/// overlaps, gaps, bytes after the last tensor.
 class SafetensorsFile {
  public:
-  static Result<SafetensorsFile> parse(std::span<const std::byte> bytes, const SafetensorsLimits& limits = {});
+  static Result<SafetensorsFile> parse(std::span<const std::byte> bytes,
+                                       const SafetensorsLimits& limits = {});
 
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
-  /// The tensor of that name, dtype and rank; an extent of 0 in `shape` accepts any size there. kInvalid names what differs.
+  /// The tensor of that name, dtype and rank; an extent of 0 in `shape` accepts any size there. kInvalid
+  /// names what differs.
   Result<TensorView> get(const std::string& name, DType dtype, std::vector<std::size_t> shape) const;
   bool has(const std::string& name) const { return tensors_.count(name) != 0; }
   Result<std::string> meta(const std::string& key) const;  ///< kInvalid: missing
@@ -63,7 +67,8 @@ Result<std::vector<std::byte>> serialize_safetensors(const std::vector<TensorDat
 
 /// Whole file into memory. kNotFound, kResourceExhausted (over max_bytes), kUnavailable (I/O error).
 Result<std::vector<std::byte>> read_file(const std::string& path, std::size_t max_bytes);
-/// Written beside the target and renamed over it, so that readers see the old file or the new one, never a part.
+/// Written beside the target and renamed over it, so that readers see the old file or the new one, never a
+/// part.
 Status write_file_atomically(const std::string& path, std::span<const std::byte> bytes);
 
 }  // namespace eldr::signature

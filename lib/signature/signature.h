@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From counts to a direction: the expert signature of a request (ELDR, arXiv 2607.00466; steps 1-4 of its section on signatures).
+// From counts to a direction: the expert signature of a request (ELDR, arXiv 2607.00466; steps 1-4 of its
+// section on signatures).
 #pragma once
 
 #include <Eigen/Core>
@@ -28,7 +29,8 @@ Result<Transform> transform_from(std::string_view name);  ///< kInvalid lists th
 
 /// w(l, e) = log((C + 1) / (df(l, e) + 1)), df = calibration requests with c(l, e) > 0, C = `requests`.
 /// `document_frequency` is any shape, flattened; the answer has the same order.
-std::vector<float> inverse_document_frequency(std::span<const std::uint32_t> document_frequency, std::uint32_t requests);
+std::vector<float> inverse_document_frequency(std::span<const std::uint32_t> document_frequency,
+                                              std::uint32_t requests);
 
 /// Which layers, in which order, with which weights. Immutable once made: shared between threads freely.
 struct SignatureSpec {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A calibration trace: what N requests asked of the experts in prefill and in decode (format eldr-trace/1, docs/reference/formats.md).
+// A calibration trace: what N requests asked of the experts in prefill and in decode (format eldr-trace/1,
+// docs/reference/formats.md).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ struct Trace {
   std::vector<std::uint32_t> decode_tokens;   ///< [N]
   std::vector<std::string> labels;            ///< [N] or empty
   std::vector<std::uint16_t> decode_experts;  ///< [T][L][top_k] or empty: per decode token, for simulation
-  std::vector<std::uint64_t> decode_offsets;  ///< [N+1] or empty: request r owns tokens [offsets[r], offsets[r+1])
+  std::vector<std::uint64_t>
+      decode_offsets;  ///< [N+1] or empty: request r owns tokens [offsets[r], offsets[r+1])
 
   std::size_t requests() const { return prompt_tokens.size(); }
   std::span<const std::uint32_t> prefill(std::size_t request) const;  ///< [L*E]
