@@ -19,7 +19,7 @@ free_ports() { # COUNT
 }
 
 kubectl_admin() { "$bin/kubectl" --kubeconfig "$state/admin.kubeconfig" --request-timeout 10s "$@"; }
-api_is_ready() { kubectl_admin get --raw /readyz; }
+api_is_ready() { kubectl_admin --request-timeout 2s get --raw /readyz; }
 default_account_exists() { kubectl_admin get serviceaccount default --namespace default; }
 
 make_control_plane_keys() { # API-SERVER-URL

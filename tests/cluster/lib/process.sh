@@ -3,10 +3,17 @@
 # The processes of one cluster: started with a record of their pid and start time, watched, and stopped by that record alone, so that a
 # pid which the kernel has given to somebody else is never killed. $state is the cluster's folder.
 
+# Reads a file of /proc into the variable named by $1; fails when the process is gone. (With set -e, $(<file) would end the script.)
+read_stat() { # VARIABLE FILE
+  local content=
+  { IFS= read -r -d '' content <"$2"; } 2>/dev/null || true
+  [[ -n $content ]] && printf -v "$1" %s "$content"
+}
+
 # The start time of a process that lives (not a zombie), in clock ticks since boot.
 start_time() { # PID
   local stat
-  { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 1
+  read_stat stat "/proc/$1/stat" || return 1
   stat=${stat##*) } # from field 3 on; the command's name before it may hold anything
   local -a fields
   read -ra fields <<<"$stat"
@@ -39,7 +46,7 @@ start() { # NAME COMMAND…
 child_of() { # PID
   local stat fields
   for stat in /proc/[0-9]*/stat; do
-    { stat=$(<"$stat"); } 2>/dev/null || continue
+    read_stat stat "$stat" || continue
     read -ra fields <<<"${stat##*) }"
     [[ ${fields[1]} == "$1" ]] && echo "${stat%% *}" && return 0
   done
