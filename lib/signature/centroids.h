@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/base/status.h"
+#include "lib/signature/safetensors.h"
 #include "lib/signature/signature.h"
 
 namespace eldr::signature {
@@ -45,13 +46,17 @@ Result<CentroidSet> parse_centroids(std::span<const std::byte> bytes);
 /// Uses the narrowest of I8, F16, F32 that keeps every cosine of a centroid with its own original within
 /// 0.001 and fits kMaxCentroidFile; kResourceExhausted says by how much it does not fit.
 Result<std::vector<std::byte>> serialize_centroids(const CentroidSet& set);
+/// The same with a given dtype (I8, F16 or F32), whatever it loses.
+Result<std::vector<std::byte>> serialize_centroids(const CentroidSet& set, DType dtype);
 Result<CentroidSet> load_centroids(const std::string& path);
 
 /// Cluster ids for the rows of `next` so that the fewest workers change what they serve: rows are matched to
 /// `previous_ids` (row i of `previous` had id previous_ids[i]) by largest total cosine (an assignment
-/// problem); only ids in `live` are handed on, ids that no row takes stay free; rows left over take the
-/// smallest unused non-negative numbers. With other layers or transform than before, rows are matched on what
-/// both have; with nothing in common, in order.
+/// problem); only ids in `live` are handed on, ids that no row takes stay free; rows left over take the live
+/// ids that had no row before, then the smallest unused non-negative numbers. With other layers or transform
+/// than before, rows are matched on the layers that both have; with nothing in common (or an empty
+/// `previous`), in order. `previous_ids` may be shorter than `previous`: further rows had none. Negative ids
+/// are ignored.
 std::vector<std::int32_t> match_cluster_ids(const CentroidSet& next, const CentroidSet& previous,
                                             std::span<const std::int32_t> previous_ids,
                                             std::span<const std::int32_t> live);
