@@ -30,15 +30,51 @@ routes_overlap() {
   return 1
 }
 
+# The slots whose owner is a certain folder.
+slots_of() { # STATE
+  local claim
+  for claim in "$slots_dir"/*/state; do
+    [[ ! -f $claim || $(cat "$claim") != "$1" ]] || basename "$(dirname "$claim")"
+  done
+}
+
+unmount_below() { # FOLDER
+  local mount
+  awk -v folder="$1/" 'index($2 "/", folder) == 1 {print $2}' /proc/self/mounts | sort -r | while read -r mount; do
+    umount --lazy "$(printf '%b' "$mount")" || true
+  done
+}
+
+# Ends what runs in a slot, and gives the slot back.
+free_slot() { # SLOT
+  local -a pids
+  local owner
+  use_slot "$1"
+  owner=$(cat "$run_dir/state" 2>/dev/null || true)
+  if [[ -n $owner ]]; then
+    mapfile -t pids < <(state=$owner marked_processes)
+    kill_all 0 ${pids[@]+"${pids[@]}"} || return 1
+  fi
+  ip link del "$link" 2>/dev/null || true
+  remove_cgroups
+  unmount_below "$run_dir"
+  rm -rf "$run_dir"
+}
+
+# A slot is stale when its owner's folder was removed without "down", or when its claim was cut short.
+is_stale() { # SLOT
+  local owner
+  owner=$(cat "$slots_dir/$1/state" 2>/dev/null || true)
+  if [[ -n $owner ]]; then [[ ! -e $owner ]]; else [[ -n $(find "$slots_dir/$1" -maxdepth 0 -mmin +1 2>/dev/null) ]]; fi
+}
+
 take_slot() {
-  local candidate owner
+  local candidate
   mkdir -p "$slots_dir"
   for ((candidate = 0; candidate < slot_count; ++candidate)); do
     if [[ -d $slots_dir/$candidate ]]; then
-      # A slot whose cluster's folder was removed without down, and whose node is gone.
-      owner=$(cat "$slots_dir/$candidate/state" 2>/dev/null || true)
-      [[ -n $owner && ! -e $owner && ! -e /sys/class/net/eldr$candidate ]] || continue
-      rm -rf "${slots_dir:?}/$candidate"
+      is_stale "$candidate" || continue
+      free_slot "$candidate" || continue
     fi
     routes_overlap "$candidate" && continue
     mkdir "$slots_dir/$candidate" 2>/dev/null || continue
@@ -75,7 +111,7 @@ make_node() {
   "${in_node[@]}" bash -euc '
     mount -t tmpfs -o mode=755 tmpfs /run/containerd
     mount -t tmpfs -o mode=755 tmpfs /run/netns
-    while (($# > 2)); do
+    while (($# > 3)); do
       mount --bind "$1" "$2"
       shift 2
     done
@@ -87,8 +123,12 @@ make_node() {
     ip link add pods type bridge
     ip addr add "$2/24" dev pods
     ip link set pods up
+    # Services have no device, but only what has a route reaches the rules that send it to a pod, or refuse it.
+    ip route add "$3" dev pods src "$1"
+    # Each connection to a service without pods is refused, not only one in a second.
+    echo 0 >/proc/sys/net/ipv4/icmp_ratelimit
     echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables
-  ' _ "${mounts[@]}" "$node_ip" "$dns_ip" >"$state/log/node.log" 2>&1 || blame node "its network or mounts cannot be set up"
+  ' _ "${mounts[@]}" "$node_ip" "$dns_ip" "$service_cidr" >"$state/log/node.log" 2>&1 || blame node "its network or mounts cannot be set up"
   ip route add "$pod_cidr" via "$node_ip" dev "$link"
   ip route add "$service_cidr" via "$node_ip" dev "$link"
 }
@@ -97,14 +137,25 @@ make_node() {
 cgroup_roots() { awk '$3 == "cgroup" || $3 == "cgroup2" {print $2}' /proc/self/mounts; }
 make_cgroups() {
   local root
+  share_controllers || true
   for root in $(cgroup_roots); do mkdir -p "$root/$cgroup"; done
+}
+# cgroup version 2 alone: groups below the root have only the controllers that the root shares.
+share_controllers() {
+  local root=/sys/fs/cgroup controller shared
+  [[ -f $root/cgroup.subtree_control ]] || return 0
+  for controller in cpu cpuset memory pids; do
+    read -r shared <"$root/cgroup.subtree_control" || true
+    [[ " $shared " == *" $controller "* ]] || echo "+$controller" 2>/dev/null >"$root/cgroup.subtree_control" || return 1
+  done
 }
 remove_cgroups() {
   local root try
   for root in $(cgroup_roots); do
     for ((try = 0; try < 50; ++try)); do
       [[ -d $root/$cgroup ]] || break
-      find "$root/$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || sleep 0.1
+      find "$root/$cgroup" -depth -type d -exec rmdir {} \; 2>/dev/null || true
+      [[ ! -d $root/$cgroup ]] || sleep 0.1
     done
   done
 }
@@ -143,6 +194,9 @@ state = "$run_dir/containerd"
   sandbox_image = "docker.io/eldr/pause:1"
   # Machines without CAP_SYS_RESOURCE refuse a lower score.
   restrict_oom_score_adj = true
+  # As from containerd 2 on: pods need no capability for a port below 1024, or for ping.
+  enable_unprivileged_ports = true
+  enable_unprivileged_icmp = true
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "$(cni_plugins)"
     conf_dir = "$state/cni"
