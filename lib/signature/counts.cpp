@@ -15,7 +15,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the wire is little endian");
 
 constexpr std::int64_t kWireVersion = 1;
-constexpr std::size_t kMaxEntries = 4U << 20U;
 
 tl::unexpected<Error> invalid(const std::string& field, const std::string& why) {
   return failure(Code::kInvalid, "eldr." + field + ": " + why);
@@ -79,10 +78,6 @@ Result<ExpertCounts> decode_wire_counts(const WireCounts& wire) {
   if (!wide && wire.dtype != "u16")
     return invalid("dtype", in_quotes(wire.dtype) + "; must be \"u16\" or \"u32\"");
   const std::size_t entries = layers->size() * wire.experts;
-  if (entries > kMaxEntries) {
-    return invalid("counts", std::to_string(entries) + " entries; at most " + std::to_string(kMaxEntries) +
-                                 " are allowed");
-  }
   const std::size_t size = entries * (wide ? 4 : 2);
   const auto bytes = base64_decode(wire.counts_base64, size);
   if (!bytes) return invalid("counts", bytes.error().message);

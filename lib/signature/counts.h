@@ -36,7 +36,7 @@ struct WireCounts {
   std::uint64_t counted = 0;
 };
 
-/// Limits on what a worker may send: 512 layers, 4,096 experts, 4 Mi entries.
+/// Limits on what a worker may send: 512 layers, 4,096 experts, so 2 Mi entries.
 inline constexpr std::size_t kMaxLayers = 512;
 inline constexpr std::size_t kMaxExperts = 4096;
 

@@ -52,13 +52,10 @@ std::vector<Eigen::Index> rows_with_live_ids(const CentroidSet& previous, std::s
   return rows;
 }
 
-/// Cosines of every row of `next` with the given rows of `previous`, on the layers that both have; all zero
-/// with none.
+/// Cosines of every row of `next` with the given rows of `previous`, on the layers that both have.
 Eigen::MatrixXd cosines(const CentroidSet& next, const CentroidSet& previous,
-                        const std::vector<Eigen::Index>& rows) {
+                        const std::vector<Eigen::Index>& rows, const std::vector<SharedLayer>& shared) {
   const auto columns = static_cast<Eigen::Index>(rows.size());
-  const auto shared = shared_layers(next.spec, previous.spec);
-  if (shared.empty()) return Eigen::MatrixXd::Zero(next.centroids.rows(), columns);
   std::vector<std::size_t> next_places, previous_places;
   for (const SharedLayer& layer : shared) {
     next_places.push_back(layer.next);
@@ -77,18 +74,33 @@ Eigen::MatrixXd cosines(const CentroidSet& next, const CentroidSet& previous,
   return left.transpose() * right;
 }
 
-/// Pairs (row, column) of the largest total, as many as the smaller side has. With equal totals everywhere,
-/// in order.
-std::vector<std::pair<std::size_t, std::size_t>> best_pairs(const Eigen::MatrixXd& gain) {
+using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;  ///< (row, column)
+
+/// Pairs of the largest total, as many as the smaller side has.
+Pairs best_pairs(const Eigen::MatrixXd& gain) {
   const bool wide = gain.rows() <= gain.cols();
   const auto partner = solve_assignment(wide ? Eigen::MatrixXd(-gain) : Eigen::MatrixXd(-gain.transpose()));
-  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  Pairs pairs;
   if (!partner) return pairs;  // cannot be: cosines are finite and the smaller side comes first
   for (std::size_t i = 0; i < partner->size(); ++i) {
     const auto j = static_cast<std::size_t>((*partner)[i]);
     pairs.emplace_back(wide ? i : j, wide ? j : i);
   }
   return pairs;
+}
+
+Pairs pairs_in_order(std::size_t count) {
+  Pairs pairs;
+  for (std::size_t i = 0; i < count; ++i) pairs.emplace_back(i, i);
+  return pairs;
+}
+
+/// Which row of `next` goes on as which of the given rows of `previous`.
+Pairs successors(const CentroidSet& next, const CentroidSet& previous,
+                 const std::vector<Eigen::Index>& rows) {
+  const auto shared = shared_layers(next.spec, previous.spec);
+  if (shared.empty()) return pairs_in_order(std::min<std::size_t>(next.clusters(), rows.size()));
+  return best_pairs(cosines(next, previous, rows, shared));
 }
 
 }  // namespace
@@ -108,10 +120,8 @@ std::vector<std::int32_t> match_cluster_ids(const CentroidSet& next, const Centr
     taken.insert(id);
     vacant.erase(id);
   };
-  if (!candidates.empty()) {
-    for (const auto& [row, column] : best_pairs(cosines(next, previous, candidates))) {
-      take(row, previous_ids[static_cast<std::size_t>(candidates[column])]);
-    }
+  for (const auto& [row, column] : successors(next, previous, candidates)) {
+    take(row, previous_ids[static_cast<std::size_t>(candidates[column])]);
   }
   // Workers whose id had no centroid before come next, then new numbers.
   std::int32_t fresh = 0;
