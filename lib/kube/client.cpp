@@ -95,6 +95,10 @@ Scale scale_of(const Json& object) {
 }  // namespace
 
 struct Client::Private {
+  Private(std::shared_ptr<Transport> transport, ClientOptions options, const Clock& clock,
+          ClientMetrics* metrics)
+      : transport(std::move(transport)), options(std::move(options)), clock(clock), metrics(metrics) {}
+
   std::shared_ptr<Transport> transport;
   ClientOptions options;
   const Clock& clock;
@@ -216,7 +220,7 @@ struct Client::Private {
 
 Client::Client(std::shared_ptr<Transport> transport, ClientOptions options, const Clock& clock,
                ClientMetrics* metrics)
-    : private_(new Private{std::move(transport), std::move(options), clock, metrics, {}, {}}) {}
+    : private_(std::make_unique<Private>(std::move(transport), std::move(options), clock, metrics)) {}
 Client::~Client() = default;
 
 Result<Json> Client::get(const Resource& resource, const ObjectKey& key, const CallOptions& call) const {
@@ -266,8 +270,13 @@ Result<ObjectList> Client::list(const Resource& resource, const std::string& ns,
   ObjectList all;
   std::string token;
   int restarts = 0;
+  ListOptions each = options;
   for (std::size_t pages = 0; pages < kMostPages; ++pages) {
-    auto page = list_page(resource, ns, options, token, call);
+    auto page = list_page(resource, ns, each, token, call);
+    if (!page && page.error().code == Code::kResourceExhausted && each.page_size > 1) {
+      each.page_size /= 2;  // large objects: fewer at a time
+      continue;
+    }
     if (!page && page.error().code == Code::kExpired && !token.empty() && restarts < kListRestarts) {
       ++restarts;  // the snapshot behind our continue token is gone: from the start
       all.items.clear();

@@ -33,12 +33,12 @@ class ClientMetrics {
 
 struct CallOptions {
   std::chrono::milliseconds timeout{0};  ///< 0: the client's default; per HTTP request
-  std::stop_token stop;                  ///< ends the call with kCancelled
+  std::stop_token stop{};                ///< ends the call with kCancelled
 };
 
 struct ListOptions {
-  std::string label_selector;  ///< "app=decode,eldr.dev/policy=qwen3"
-  std::string field_selector;  ///< "metadata.name=prompts"
+  std::string label_selector{};  ///< "app=decode,eldr.dev/policy=qwen3"
+  std::string field_selector{};  ///< "metadata.name=prompts"
   int page_size = 500;
 };
 
@@ -57,23 +57,23 @@ struct ObjectPage {
 enum class Propagation { kBackground, kForeground, kOrphan };
 
 struct RemoveOptions {
-  std::string uid;               ///< precondition; empty: none
-  std::string resource_version;  ///< precondition; empty: none
+  std::string uid{};               ///< precondition; empty: none
+  std::string resource_version{};  ///< precondition; empty: none
   Propagation propagation = Propagation::kBackground;
-  std::optional<int> grace_period_seconds;
+  std::optional<int> grace_period_seconds{};
 };
 
 struct ApplyOptions {
-  std::string field_manager;  ///< required, ≤ 128 characters
-  bool force = true;          ///< take over fields of other managers instead of failing with kConflict
+  std::string field_manager{};  ///< required, ≤ 128 characters
+  bool force = true;            ///< take over fields of other managers instead of failing with kConflict
   bool dry_run = false;
 };
 
 enum class PatchType { kMerge, kJson };  ///< RFC 7386 · RFC 6902
 
 struct WatchOptions {
-  std::string label_selector;
-  std::string field_selector;
+  std::string label_selector{};
+  std::string field_selector{};
   std::string
       resource_version;  ///< start right after it; "" starts at any point, with synthetic ADDED events
   std::chrono::seconds timeout{300};  ///< after which the server ends the watch
@@ -82,13 +82,13 @@ struct WatchOptions {
 struct Scale {
   int replicas = 0;         ///< spec.replicas: what is wanted
   int status_replicas = 0;  ///< status.replicas: what was observed
-  std::string selector;     ///< status.selector, a label selector's text
-  std::string resource_version;
+  std::string selector{};   ///< status.selector, a label selector's text
+  std::string resource_version{};
 };
 
 struct ClientOptions {
   std::chrono::milliseconds timeout{30'000};
-  std::string field_manager;  ///< sent with creates and patches; "" lets the server use the user agent
+  std::string field_manager{};  ///< sent with creates and patches; "" lets the server use the user agent
 };
 
 class Client {

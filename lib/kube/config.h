@@ -12,10 +12,10 @@ namespace eldr::kube {
 
 /// What a program's surroundings say; filled once by main. Tests fill it by hand.
 struct Environment {
-  std::string kubeconfig;    ///< $KUBECONFIG: one path, or several joined by ':'
-  std::string home;          ///< $HOME, for ~/.kube/config
-  std::string service_host;  ///< $KUBERNETES_SERVICE_HOST
-  std::string service_port;  ///< $KUBERNETES_SERVICE_PORT
+  std::string kubeconfig{};    ///< $KUBECONFIG: one path, or several joined by ':'
+  std::string home{};          ///< $HOME, for ~/.kube/config
+  std::string service_host{};  ///< $KUBERNETES_SERVICE_HOST
+  std::string service_port{};  ///< $KUBERNETES_SERVICE_PORT
   std::string service_account_directory = "/var/run/secrets/kubernetes.io/serviceaccount";
 };
 /// Reads the process environment. For main() only.
@@ -23,23 +23,23 @@ Environment environment_of_process();
 
 /// PEM text, given as text or as a file that is read again whenever it is needed.
 struct PemSource {
-  std::string file;
-  std::string text;
+  std::string file{};
+  std::string text{};
   bool empty() const { return file.empty() && text.empty(); }
   /// kInvalid naming the file when it cannot be read or is larger than 1 MiB.
   Result<std::string> read() const;
 };
 
 struct Config {
-  std::string server;  ///< "https://host:port" with an optional path, no slash at the end
+  std::string server{};  ///< "https://host:port" with an optional path, no slash at the end
   std::string default_namespace = "default";  ///< the context's, or the pod's own
-  std::string origin;                         ///< for messages: which file and context this came from
+  std::string origin{};                       ///< for messages: which file and context this came from
   PemSource certificate_authority;            ///< empty: the system's authorities
   PemSource client_certificate;
   PemSource client_key;
-  std::string token;            ///< static bearer token
-  std::string token_file;       ///< re-read every minute; wins over `token`
-  std::string tls_server_name;  ///< checked in the server's certificate instead of the host
+  std::string token{};            ///< static bearer token
+  std::string token_file{};       ///< re-read every minute; wins over `token`
+  std::string tls_server_name{};  ///< checked in the server's certificate instead of the host
   bool insecure_skip_tls_verify = false;
 };
 

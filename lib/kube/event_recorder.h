@@ -28,8 +28,8 @@ struct ObjectReference {
 ObjectReference reference_to(const Resource& resource, const Json& object);
 
 struct EventRecorderOptions {
-  std::string controller;  ///< reportingController: "eldr.dev/operator"
-  std::string instance;    ///< reportingInstance: the pod's name
+  std::string controller{};  ///< reportingController: "eldr.dev/operator"
+  std::string instance{};    ///< reportingInstance: the pod's name
   std::size_t queue = 1000;
   std::size_t series = 4096;                ///< distinct events remembered
   std::chrono::seconds series_window{360};  ///< a repetition within this joins the series

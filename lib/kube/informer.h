@@ -32,12 +32,12 @@ KeyMapper controller_key(std::string owner_kind);
 KeyMapper label_key(std::string label);
 
 struct InformerOptions {
-  Resource resource;
-  std::string ns;  ///< empty: all namespaces
-  std::string label_selector;
-  std::string field_selector;
-  KeyMapper mapper;  ///< none: own_key()
-  WatcherConfig watcher;
+  Resource resource{};
+  std::string ns{};  ///< empty: all namespaces
+  std::string label_selector{};
+  std::string field_selector{};
+  KeyMapper mapper{};  ///< none: own_key()
+  WatcherConfig watcher{};
 };
 
 class Informer {

@@ -26,17 +26,18 @@ class LeaderElectionMetrics {
 };
 
 struct LeaderElectionOptions {
-  ObjectKey lease;                                   ///< {"eldr-system", "eldr-operator"}
-  std::string identity;                              ///< of this replica: the pod's name and something random
+  ObjectKey lease{};                                 ///< {"eldr-system", "eldr-operator"}
+  std::string identity{};                            ///< of this replica: the pod's name and something random
   std::chrono::milliseconds lease_duration{15'000};  ///< others wait this long for a silent leader
   std::chrono::milliseconds renew_deadline{10'000};  ///< a leader that cannot renew for this long gives up
   std::chrono::milliseconds retry_period{2'000};     ///< between tries, jittered up to 1.2 times
 };
 
 struct LeaderCallbacks {
-  std::function<void()> started;  ///< we lead: start the guarded work. Called once, on the elector's thread.
-  std::function<void()> lost;     ///< we do not lead any more: the process should exit. Called at most once.
-  std::function<void(const std::string&)> new_leader;  ///< optional: the identity seen, also our own
+  std::function<void()> started{};  ///< we lead: start the guarded work, and return at once, since the
+                                    ///< elector's own thread calls it.
+  std::function<void()> lost{};  ///< we do not lead any more: the process should exit. Called at most once.
+  std::function<void(const std::string&)> new_leader{};  ///< optional: the identity seen, also our own
 };
 
 class LeaderElector {

@@ -17,10 +17,10 @@
 namespace eldr::kube {
 
 struct HttpRequest {
-  std::string method;        ///< "GET", "POST", "PUT", "PATCH", "DELETE"
-  std::string target;        ///< path and query, percent-encoded, relative to the server's address
-  std::string content_type;  ///< of `body`; empty without a body
-  std::string body;
+  std::string method{};        ///< "GET", "POST", "PUT", "PATCH", "DELETE"
+  std::string target{};        ///< path and query, percent-encoded, relative to the server's address
+  std::string content_type{};  ///< of `body`; empty without a body
+  std::string body{};
   std::chrono::milliseconds timeout{
       30'000};  ///< total, from the call to the last byte; for a stream, to its headers
   std::size_t max_body = std::size_t{64} << 20;  ///< bytes of answer body; more is kResourceExhausted
@@ -30,7 +30,7 @@ struct HttpRequest {
 
 struct HttpResponse {
   int status = 0;  ///< any HTTP status: judging it is the caller's business
-  std::string body;
+  std::string body{};
   int retry_after_seconds = 0;  ///< from Retry-After in seconds; 0 when absent
 };
 

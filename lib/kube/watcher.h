@@ -39,10 +39,14 @@ struct WatcherState {
   WatcherPhase resume = WatcherPhase::kListing;  ///< after kBackingOff
   std::vector<Json> pages;                       ///< kListing: items so far
   std::string continue_token;                    ///< kListing: of the next page
+  int page_size = 0;                             ///< kListing: of the next page; 0: the configuration's
   std::string resource_version;                  ///< of the last event or list seen
   int failures = 0;                              ///< in a row, the exponent of the backoff
+  std::chrono::seconds watch_timeout{0};         ///< kOpening, kWatching: what the server was asked for
   Clock::Steady watching_since{};                ///< kWatching
   Clock::Steady watch_deadline{};                ///< kWatching: when the server should long have ended it
+  Clock::Steady read_deadline{};                 ///< kWatching: when silence becomes a failure
+  bool bookmarks_seen = false;                   ///< kWatching: on this watch
 };
 
 // What happened.
@@ -80,6 +84,7 @@ using CacheChange = std::variant<ReplaceAll, Put, Erase>;
 // What to ask next.
 struct FetchPage {
   std::string continue_token;
+  int page_size = 0;
 };
 struct OpenWatch {
   std::string resource_version;
