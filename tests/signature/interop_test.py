@@ -5,6 +5,7 @@
 Usage: interop_test.py SIGNATURE_TOOL
 Exits 77 (skipped) without numpy, scipy and safetensors. ELDR_REAL_DATA adds the recorded trace.
 """
+
 import json
 import os
 import subprocess
@@ -32,14 +33,18 @@ class Skip(Exception):
 
 def tool(*arguments):
     """Runs the tool; its JSON, or None where it prints nothing."""
-    done = subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, f"signature_tool {arguments}: exit {done.returncode}: {done.stderr}"
     return json.loads(done.stdout) if done.stdout else None
 
 
 def refusal(*arguments):
     """Runs the tool on input that it must refuse; its message."""
-    done = subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 65, f"signature_tool {arguments}: exit {done.returncode}, not 65: {done.stderr}"
     return done.stderr
 
@@ -77,14 +82,20 @@ def random_trace(seed, requests=30, layers=4, experts=32, top_k=3):
     tokens = picks(int(offsets[-1]))
     tensors = {
         "prefill_counts": np.stack([counts(picks(int(n))) for n in prompt]),
-        "decode_counts": np.stack([counts(tokens[int(a):int(b)]) for a, b in zip(offsets, offsets[1:])]),
+        "decode_counts": np.stack([counts(tokens[int(a) : int(b)]) for a, b in zip(offsets, offsets[1:])]),
         "prompt_tokens": prompt,
         "decode_tokens": decode,
         "decode_experts": np.ascontiguousarray(tokens.astype(np.uint8)),
         "decode_offsets": offsets,
     }
-    metadata = {"format": "eldr-trace/1", "model": "py/modèle", "layers": json.dumps([2, 3, 5, 8]), "experts": str(experts),
-                "top_k": str(top_k), "labels": json.dumps([f"t{i % 3}é" for i in range(requests)])}
+    metadata = {
+        "format": "eldr-trace/1",
+        "model": "py/modèle",
+        "layers": json.dumps([2, 3, 5, 8]),
+        "experts": str(experts),
+        "top_k": str(top_k),
+        "labels": json.dumps([f"t{i % 3}é" for i in range(requests)]),
+    }
     return tensors, metadata
 
 
@@ -104,10 +115,23 @@ def centroid_tensors(seed, dtype, clusters=5, layers=3, experts=32, requests=17)
         tensors["centroid_scale"] = scale.astype(np.float32)
     else:
         tensors["centroids"] = rows.astype(np.float16 if dtype == "F16" else np.float32)
-    metadata = {"format": "eldr-centroids/1", "model": "py/model", "experts": str(experts), "top_k": "3", "transform": "count-idf",
-                "spread": repr(1 / 3), "rho": repr(0.1 + 0.2), "rho_all_layers": "-1e-05", "clusters": str(clusters),
-                "requests": str(requests), "tau": "0.1", "fit_hash": "", "seed": "18446744073709551615",
-                "best_similarity_p01": repr(2 / 3), "note": "kept"}
+    metadata = {
+        "format": "eldr-centroids/1",
+        "model": "py/model",
+        "experts": str(experts),
+        "top_k": "3",
+        "transform": "count-idf",
+        "spread": repr(1 / 3),
+        "rho": repr(0.1 + 0.2),
+        "rho_all_layers": "-1e-05",
+        "clusters": str(clusters),
+        "requests": str(requests),
+        "tau": "0.1",
+        "fit_hash": "",
+        "seed": "18446744073709551615",
+        "best_similarity_p01": repr(2 / 3),
+        "note": "kept",
+    }
     return tensors, metadata, rows
 
 
@@ -115,17 +139,36 @@ def test_python_reads_a_trace_of_cpp():
     tool("sample-trace", path("t"), 7)
     dump = tool("dump-trace", path("t"))
     tensors, metadata = load_file(path("t")), metadata_of(path("t"))
-    n, layers, experts, top_k = len(dump["prompt_tokens"]), len(dump["layers"]), dump["experts"], dump["top_k"]
-    shapes = {"prefill_counts": (n, layers, experts), "decode_counts": (n, layers, experts), "prompt_tokens": (n,),
-              "decode_tokens": (n,), "decode_experts": (dump["decode_offsets"][-1], layers, top_k), "decode_offsets": (n + 1,)}
+    n, layers, experts, top_k = (
+        len(dump["prompt_tokens"]),
+        len(dump["layers"]),
+        dump["experts"],
+        dump["top_k"],
+    )
+    shapes = {
+        "prefill_counts": (n, layers, experts),
+        "decode_counts": (n, layers, experts),
+        "prompt_tokens": (n,),
+        "decode_tokens": (n,),
+        "decode_experts": (dump["decode_offsets"][-1], layers, top_k),
+        "decode_offsets": (n + 1,),
+    }
     assert set(tensors) == set(shapes), set(tensors)
     for name, shape in shapes.items():
         assert tensors[name].shape == shape, (name, tensors[name].shape)
         assert tensors[name].ravel().tolist() == dump[name], name
     assert tensors["prefill_counts"].dtype == np.uint32 and tensors["decode_experts"].dtype == np.uint8
-    assert metadata == {"format": "eldr-trace/1", "model": dump["model"], "layers": metadata["layers"], "experts": str(experts),
-                        "top_k": str(top_k), "labels": metadata["labels"]}
-    assert json.loads(metadata["layers"]) == dump["layers"] and json.loads(metadata["labels"]) == dump["labels"]
+    assert metadata == {
+        "format": "eldr-trace/1",
+        "model": dump["model"],
+        "layers": metadata["layers"],
+        "experts": str(experts),
+        "top_k": str(top_k),
+        "labels": metadata["labels"],
+    }
+    assert (
+        json.loads(metadata["layers"]) == dump["layers"] and json.loads(metadata["labels"]) == dump["labels"]
+    )
 
 
 def test_cpp_reads_a_trace_of_python():
@@ -145,7 +188,9 @@ def test_cpp_reads_a_trace_of_python():
 
 def test_cpp_refuses_a_trace_of_python_that_is_wrong():
     tensors, metadata = random_trace(1)
-    save_file({**tensors, "prompt_tokens": tensors["prompt_tokens"].astype(np.int64)}, path("t"), metadata=metadata)
+    save_file(
+        {**tensors, "prompt_tokens": tensors["prompt_tokens"].astype(np.int64)}, path("t"), metadata=metadata
+    )
     assert "prompt_tokens" in refusal("dump-trace", path("t"))
     save_file({**tensors, "prefill_counts": tensors["prefill_counts"] * 1000}, path("t"), metadata=metadata)
     assert "prefill_counts" in refusal("dump-trace", path("t"))
@@ -166,15 +211,25 @@ def test_python_reads_centroids_of_cpp():
             assert np.abs(unit_rows(rows) - np.array(dump["centroids"])).max() < 1e-6
             assert tensors["idf"].tolist() == np.array(dump["idf"], np.float32).tolist()
             assert tensors["layers"].dtype == np.int32 and tensors["layers"].tolist() == dump["layers"]
-            assert tensors["assignment"].dtype == np.uint32 and tensors["assignment"].tolist() == dump["assignment"]
+            assert (
+                tensors["assignment"].dtype == np.uint32
+                and tensors["assignment"].tolist() == dump["assignment"]
+            )
             assert ("placement" in tensors) == (placed == "placed")
             if placed == "placed":
-                assert tensors["placement"].dtype == np.int16 and tensors["placement"].ravel().tolist() == dump["placement"]
+                assert (
+                    tensors["placement"].dtype == np.int16
+                    and tensors["placement"].ravel().tolist() == dump["placement"]
+                )
                 assert tensors["placement"].shape == (4, 3, 16)
             for key in ("spread", "rho", "rho_all_layers", "tau"):
                 assert float(metadata[key]) == dump[key], key
             assert metadata["format"] == "eldr-centroids/1" and metadata["transform"] == dump["transform"]
-            assert (int(metadata["clusters"]), int(metadata["requests"]), int(metadata["seed"])) == (4, 20, 2**64 - 1)
+            assert (int(metadata["clusters"]), int(metadata["requests"]), int(metadata["seed"])) == (
+                4,
+                20,
+                2**64 - 1,
+            )
             for quantile, value in dump["best_similarity_quantiles"].items():
                 assert float(metadata["best_similarity_" + quantile]) == value
             assert metadata["note"] == dump["extra"]["note"]
@@ -212,8 +267,12 @@ def test_cpp_refuses_centroids_of_python_that_are_wrong():
 def test_signatures_are_what_numpy_computes():
     trace, trace_metadata = random_trace(5)
     save_file(trace, path("t"), metadata=trace_metadata)
-    transforms = {"count-idf": lambda c, idf: c * idf, "count": lambda c, idf: c, "sqrt-count": lambda c, idf: np.sqrt(c),
-                  "binary": lambda c, idf: (c > 0) * 1.0}
+    transforms = {
+        "count-idf": lambda c, idf: c * idf,
+        "count": lambda c, idf: c,
+        "sqrt-count": lambda c, idf: np.sqrt(c),
+        "binary": lambda c, idf: (c > 0) * 1.0,
+    }
     for transform, apply in transforms.items():
         tensors, metadata, rows = centroid_tensors(5, "F32")
         if transform != "count-idf":
@@ -233,7 +292,11 @@ def test_assignments_cost_what_scipy_finds():
     for instance in range(40):
         points, clusters = int(random.integers(1, 120)), int(random.integers(1, 9))
         capacity = -(-points // clusters) + int(random.integers(0, 2))
-        cost = random.integers(0, 4, (points, clusters)).astype(float) if instance % 2 else random.random((points, clusters))
+        cost = (
+            random.integers(0, 4, (points, clusters)).astype(float)
+            if instance % 2
+            else random.random((points, clusters))
+        )
         with open(path("a.json"), "w", encoding="utf-8") as file:
             json.dump({"cost": cost.tolist(), "capacity": capacity}, file)
         choice = np.array(tool("assign", path("a.json")))
