@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiny random MoE models of four architectures, and the truth of their expert choices by HF transformers.
+
+Command line: tinymodels.py make KIND FOLDER | truth KIND FOLDER PROMPTS.json OUT.npz
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+VOCABULARY = 512
+TEXT = (
+    "the quick brown fox jumps over the lazy dog",
+    "def add(a, b): return a + b  # python code",
+    "the plaintiff shall pay damages under section 4 of the act",
+    "the patient was given 20 mg of aspirin twice daily",
+    "let x be an integer such that x squared equals sixteen",
+    "pack my box with five dozen liquor jugs",
+)
+KINDS: dict[str, tuple[int, int, tuple[int, ...]]] = {
+    # kind: experts, top-k, MoE layers
+    "qwen3": (16, 4, (0, 1, 2, 3)),
+    "olmoe": (16, 4, (0, 1, 2)),
+    "deepseek": (16, 4, (1, 2, 3)),  # DeepSeek-V2: first layer dense, shared experts
+    "glm4": (16, 4, (1, 2, 3)),  # GLM-4.5: as DeepSeek-V3, sigmoid gate with a correction bias
+    "gptoss": (16, 4, (0, 1, 2, 3)),  # every other layer with a sliding window
+    "dense": (0, 0, ()),  # no MoE at all
+}
+
+BFLOAT16 = ("deepseek", "gptoss")
+"""Kinds that vLLM for CPUs runs in bfloat16 only; the others run in float32."""
+
+
+def save_tokenizer(folder: Path, lines: Sequence[str] = TEXT, vocabulary: int = VOCABULARY) -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=["<pad>", "<s>", "</s>", "<|im_start|>", "<|im_end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(list(lines), trainer)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
+    )
+    fast.chat_template = (
+        "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    fast.save_pretrained(str(folder))
+    return fast
+
+
+def _config(kind: str) -> Any:
+    import transformers as t
+
+    common: dict[str, Any] = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 128,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 4096,
+        "initializer_range": 0.5,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "pad_token_id": 0,
+        "tie_word_embeddings": False,
+    }
+    experts, top_k, _ = KINDS[kind]
+    if kind == "qwen3":
+        return t.Qwen3MoeConfig(
+            **common,
+            intermediate_size=256,
+            moe_intermediate_size=64,
+            num_hidden_layers=4,
+            num_key_value_heads=2,
+            head_dim=32,
+            num_experts=experts,
+            num_experts_per_tok=top_k,
+            norm_topk_prob=True,
+            decoder_sparse_step=1,
+            mlp_only_layers=[],
+        )
+    if kind == "olmoe":
+        return t.OlmoeConfig(
+            **common,
+            intermediate_size=64,
+            num_hidden_layers=3,
+            num_key_value_heads=4,
+            num_experts=experts,
+            num_experts_per_tok=top_k,
+            norm_topk_prob=False,
+        )
+    if kind == "deepseek":
+        return t.DeepseekV2Config(
+            **common,
+            intermediate_size=256,
+            moe_intermediate_size=64,
+            num_hidden_layers=4,
+            num_key_value_heads=4,
+            kv_lora_rank=512,
+            q_lora_rank=None,
+            qk_nope_head_dim=128,
+            qk_rope_head_dim=64,
+            v_head_dim=128,
+            head_dim=64,
+            n_routed_experts=experts,
+            n_shared_experts=2,
+            num_experts_per_tok=top_k,
+            first_k_dense_replace=1,
+            topk_method="greedy",
+            n_group=1,
+            topk_group=1,
+            norm_topk_prob=False,
+            routed_scaling_factor=1.0,
+            aux_loss_alpha=0.0,
+        )
+    if kind == "glm4":
+        return t.Glm4MoeConfig(
+            **common,
+            intermediate_size=256,
+            moe_intermediate_size=64,
+            num_hidden_layers=4,
+            num_key_value_heads=2,
+            head_dim=32,
+            n_routed_experts=experts,
+            n_shared_experts=1,
+            num_experts_per_tok=top_k,
+            first_k_dense_replace=1,
+            n_group=1,
+            topk_group=1,
+            norm_topk_prob=True,
+            routed_scaling_factor=1.0,
+            use_qk_norm=True,
+        )
+    if kind == "gptoss":
+        return t.GptOssConfig(
+            **{**common, "initializer_range": 0.3},
+            intermediate_size=128,
+            num_hidden_layers=4,
+            num_key_value_heads=2,
+            head_dim=32,
+            num_local_experts=experts,
+            num_experts_per_tok=top_k,
+            sliding_window=128,
+            initial_context_length=4096,
+            rope_parameters={
+                "rope_type": "yarn",
+                "rope_theta": 150000.0,
+                "factor": 32.0,
+                "beta_fast": 32.0,
+                "beta_slow": 1.0,
+                "original_max_position_embeddings": 128,
+                "truncate": False,
+            },
+        )
+    return t.Qwen3Config(
+        **common, intermediate_size=256, num_hidden_layers=2, num_key_value_heads=2, head_dim=32
+    )
+
+
+def make(kind: str, folder: Path) -> None:
+    """Writes a model with random weights (seeded) and its tokenizer; nothing when it is there already."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    if (folder / "model.safetensors").exists():
+        return
+    torch.manual_seed(1)
+    save_tokenizer(folder)
+    model = AutoModelForCausalLM.from_config(_config(kind), dtype=torch.float32)
+    if kind == "glm4":
+        for name, buffer in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                buffer.data.copy_(torch.randn_like(buffer) * 0.1)
+    if kind in BFLOAT16:
+        # Small outputs of attention and experts keep the gates' inputs near the exact embeddings, so that few
+        # choices depend on rounding.
+        for name, weights in model.named_parameters():
+            if "o_proj" in name or "down_proj" in name:
+                weights.data.mul_(0.002)
+    model.to(torch.bfloat16).save_pretrained(str(folder))
+
+
+class Truth:
+    """What a prompt's tokens choose, and how clear each choice is."""
+
+    def __init__(self, ids: npt.NDArray[np.int64], margins: npt.NDArray[np.float64], experts: int) -> None:
+        """ids [layers, tokens, top_k]; margins [layers, tokens]: last chosen logit less first not chosen."""
+        self.ids, self.margins, self.experts = ids, margins, experts
+
+    def counts(self, tokens: int | None = None) -> npt.NDArray[np.int64]:
+        """[layers, experts] of the first `tokens` tokens."""
+        part = self.ids[:, :tokens]
+        return np.stack([np.bincount(layer.reshape(-1), minlength=self.experts) for layer in part])
+
+    def allowance(self, margin: float) -> npt.NDArray[np.int64]:
+        """[layers] how far (sum of absolute differences) counts may be off: 2 for each near tie."""
+        near: npt.NDArray[np.int64] = (self.margins < margin).sum(axis=1).astype(np.int64)
+        return 2 * near
+
+
+def truth(kind: str, folder: Path, prompts: Sequence[Sequence[int]]) -> list[Truth]:
+    """Runs the model in HF transformers, float32, a prompt at a time; reads each gate's logits."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    experts, top_k, layers = KINDS[kind]
+    torch.set_num_threads(1)
+    model = AutoModelForCausalLM.from_pretrained(
+        str(folder), dtype=torch.float32, attn_implementation="eager"
+    ).eval()
+    logits: dict[int, Any] = {}
+
+    def hook(number: int) -> Any:
+        def keep(module: Any, inputs: Any, output: Any) -> None:
+            # The gate's own arithmetic on what it was given: independent of how its class packs its results.
+            hidden = inputs[0].reshape(-1, inputs[0].shape[-1]).float()
+            bias = getattr(module, "bias", None)
+            scores = torch.nn.functional.linear(
+                hidden, module.weight.float(), None if bias is None else bias.float()
+            )
+            correction = getattr(module, "e_score_correction_bias", None)
+            logits[number] = scores if correction is None else scores.sigmoid() + correction.float()
+
+        return keep
+
+    for number in layers:
+        mlp = model.model.layers[number].mlp
+        (mlp.router if hasattr(mlp, "router") else mlp.gate).register_forward_hook(hook(number))
+    results = []
+    for prompt in prompts:
+        logits.clear()
+        with torch.no_grad():
+            model(torch.tensor([list(prompt)]))
+        ids = np.empty((len(layers), len(prompt), top_k), np.int64)
+        margins = np.empty((len(layers), len(prompt)))
+        for i, number in enumerate(layers):
+            values, best = logits[number].topk(top_k + 1, dim=-1)
+            ids[i] = best[:, :top_k].numpy()
+            margins[i] = (values[:, top_k - 1] - values[:, top_k]).numpy()
+        results.append(Truth(ids, margins, experts))
+    return results
+
+
+def save_truth(results: Sequence[Truth], path: Path) -> None:
+    arrays: dict[str, Any] = {"experts": np.array(results[0].experts)}
+    for i, result in enumerate(results):
+        arrays[f"ids{i}"], arrays[f"margins{i}"] = result.ids, result.margins
+    np.savez(path, **arrays)
+
+
+def load_truth(path: Path) -> list[Truth]:
+    data = np.load(path)
+    count = sum(1 for name in data.files if name.startswith("ids"))
+    return [Truth(data[f"ids{i}"], data[f"margins{i}"], int(data["experts"])) for i in range(count)]
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "make":
+        make(sys.argv[2], Path(sys.argv[3]))
+    else:
+        asked = json.loads(Path(sys.argv[4]).read_text())
+        save_truth(truth(sys.argv[2], Path(sys.argv[3]), asked), Path(sys.argv[5]))
