@@ -2,6 +2,11 @@
 // Every fuzz target on its seeds and on deterministic mutations of them. A crash or a broken property ends
 // the program; run again with ELDR_FUZZ_KEEP=FILE, the same inputs come in the same order and FILE holds the
 // one that did it.
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "tests/fuzz/fuzz_target.h"
