@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The subcommands. Each checks its options, does its work and leaves no part of a file behind.
+#pragma once
+
+#include "calibrator/cli/context.h"
+#include "calibrator/cli/options.h"
+#include "calibrator/fit/fit.h"
+#include "lib/signature/trace.h"
+
+namespace eldr::calibrator {
+
+/// Data set and engine -> trace file.
+Outcome collect_command(const Options& options, Context& context);
+/// Trace file -> centroid file.
+Outcome fit_command(const Options& options, Context& context);
+/// Trace, from wherever -> ConfigMap or file.
+Outcome run_command(const Options& options, Context& context);
+/// What a trace or centroid file holds.
+Outcome inspect_command(const Options& options, Context& context);
+
+// Shared between them.
+
+tl::expected<signature::Trace, Failure> load_trace_file(const std::string& path);
+tl::expected<signature::Trace, Failure> collect_trace(const CollectOptions& options,
+                                                      const std::string& resume_file, Context& context);
+/// Fits with progress, logs the warnings.
+tl::expected<FitResult, Failure> fit_trace(const signature::Trace& trace, const FitCommandOptions& options,
+                                           Context& context);
+
+}  // namespace eldr::calibrator

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrator/fit/layer_selection.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace eldr::calibrator {
+
+Result<LayerSelection> select_layers(LayerScorer& scorer, std::size_t layers, std::size_t max_layers,
+                                     const std::function<bool(std::size_t, std::size_t)>& step) {
+  LayerSelection selection;
+  std::vector<std::size_t> left(layers);
+  std::iota(left.begin(), left.end(), std::size_t{0});
+  while (!left.empty()) {
+    const auto rhos = scorer.score(left);
+    if (!rhos) {
+      return failure(rhos.error());
+    }
+    const auto best = std::max_element(rhos->begin(), rhos->end());  // the first of equals: the lowest index
+    const auto chosen = left.begin() + (best - rhos->begin());
+    if (const Status added = scorer.add(*chosen); !added) {
+      return failure(added.error());
+    }
+    selection.order.push_back(*chosen);
+    selection.rhos.push_back(*best);
+    left.erase(chosen);
+    if (!step(selection.order.size(), layers)) {
+      return failure(Code::kCancelled, "stopped while selecting layers");
+    }
+  }
+  const auto limit = max_layers == 0 ? selection.rhos.size() : std::min(max_layers, selection.rhos.size());
+  const auto end = selection.rhos.begin() + static_cast<std::ptrdiff_t>(limit);
+  selection.keep =
+      static_cast<std::size_t>(std::max_element(selection.rhos.begin(), end) - selection.rhos.begin()) + 1;
+  return selection;
+}
+
+}  // namespace eldr::calibrator

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrator/fit/quality.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include <spdlog/fmt/fmt.h>
+
+namespace eldr::calibrator {
+namespace {
+
+constexpr std::size_t kFewRequests = 200;
+constexpr std::size_t kFewRequestsPerCluster = 10;
+constexpr std::uint32_t kShortDecode = 16;
+constexpr double kSmallLabelGap = 0.02;
+constexpr double kOverfit = 0.1;
+constexpr double kCrowded = 2.0;  ///< times the even share
+
+double quantile(const std::vector<double>& sorted, double q) {
+  const double position = q * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+}  // namespace
+
+SimilarityStatistics similarity_statistics(const signature::RowMatrixF& signatures,
+                                           const signature::RowMatrixF& centroids) {
+  SimilarityStatistics statistics;
+  std::vector<double> best;
+  std::vector<std::size_t> nearest(static_cast<std::size_t>(centroids.rows()), 0);
+  double spread = 0;
+  for (Eigen::Index i = 0; i < signatures.rows(); ++i) {
+    if (signatures.row(i).squaredNorm() == 0) {
+      ++statistics.directionless;
+      continue;
+    }
+    const Eigen::VectorXf similarity = centroids * signatures.row(i).transpose();
+    Eigen::Index cluster = 0;
+    const double highest = similarity.maxCoeff(&cluster);
+    spread += highest - static_cast<double>(similarity.mean());
+    best.push_back(highest);
+    ++nearest[static_cast<std::size_t>(cluster)];
+  }
+  if (best.empty()) {
+    return statistics;
+  }
+  std::sort(best.begin(), best.end());
+  const auto count = static_cast<double>(best.size());
+  statistics.spread = spread / count;
+  statistics.nearest_share = static_cast<double>(*std::max_element(nearest.begin(), nearest.end())) / count;
+  statistics.best_quantiles = {{"p01", quantile(best, 0.01)},
+                               {"p10", quantile(best, 0.10)},
+                               {"p50", quantile(best, 0.50)},
+                               {"p90", quantile(best, 0.90)},
+                               {"p99", quantile(best, 0.99)}};
+  return statistics;
+}
+
+std::optional<double> label_gap(const signature::RowMatrixF& gram, std::span<const std::string> labels) {
+  if (labels.empty()) {
+    return std::nullopt;
+  }
+  std::unordered_map<std::string, std::size_t> numbers;
+  std::vector<std::size_t> number(labels.size());
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    number[i] = numbers.try_emplace(labels[i], numbers.size()).first->second;
+  }
+  double same = 0;
+  double different = 0;
+  std::size_t same_pairs = 0;
+  std::size_t different_pairs = 0;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const float* row = gram.row(static_cast<Eigen::Index>(i)).data();
+    for (std::size_t j = i + 1; j < labels.size(); ++j) {
+      if (number[i] == number[j]) {
+        same += row[j];
+        ++same_pairs;
+      } else {
+        different += row[j];
+        ++different_pairs;
+      }
+    }
+  }
+  if (same_pairs == 0 || different_pairs == 0) {
+    return std::nullopt;
+  }
+  return same / static_cast<double>(same_pairs) - different / static_cast<double>(different_pairs);
+}
+
+std::vector<std::string> calibration_warnings(const CalibrationFacts& facts) {
+  std::vector<std::string> warnings;
+  const std::size_t n = facts.trace.requests();
+  const std::size_t clusters = facts.cluster_sizes.size();
+  const std::size_t wanted = std::max(kFewRequests, kFewRequestsPerCluster * clusters);
+  if (n < wanted) {
+    warnings.push_back(
+        fmt::format("{} calibration requests for {} clusters are few; {} or more give a steadier fit", n,
+                    clusters, wanted));
+  }
+  std::vector<std::uint32_t> decode = facts.trace.decode_tokens;
+  std::nth_element(decode.begin(), decode.begin() + static_cast<std::ptrdiff_t>(n / 2), decode.end());
+  if (decode[n / 2] < kShortDecode) {
+    warnings.push_back(fmt::format(
+        "half of the requests decoded {} tokens or fewer; at least {} show which experts decoding uses",
+        decode[n / 2], kShortDecode));
+  }
+  if (facts.directionless > 0) {
+    warnings.push_back(fmt::format(
+        "{} of {} requests have a zero signature and would be routed by load alone", facts.directionless, n));
+  }
+  for (std::size_t cluster = 0; cluster < clusters; ++cluster) {
+    if (2 * facts.cluster_sizes[cluster] * clusters < n) {
+      warnings.push_back(fmt::format("cluster {} has {} requests, under half of an even share of {}", cluster,
+                                     facts.cluster_sizes[cluster], n / clusters));
+    }
+  }
+  if (clusters > 1 && facts.nearest_share * static_cast<double>(clusters) > kCrowded) {
+    warnings.push_back(
+        fmt::format("one centroid is nearest to {:.0f} % of the requests ({:.0f} % would be even): "
+                    "LocalityBand may overload "
+                    "its worker at high load; LoadAwareBand does not",
+                    100 * facts.nearest_share, 100.0 / static_cast<double>(clusters)));
+  }
+  if (facts.label_gap && *facts.label_gap < kSmallLabelGap) {
+    warnings.push_back(
+        fmt::format("labels are not separated: two requests of one label are only {:.3f} more alike than two "
+                    "of different "
+                    "labels",
+                    *facts.label_gap));
+  }
+  if (facts.held_out_rho && facts.rho - *facts.held_out_rho > kOverfit) {
+    warnings.push_back(fmt::format(
+        "rho is {:.4f} on the calibration requests and {:.4f} on held-out ones: the layers fit the sample",
+        facts.rho, *facts.held_out_rho));
+  }
+  return warnings;
+}
+
+}  // namespace eldr::calibrator

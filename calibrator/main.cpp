@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// eldr-calibrate: what only a main() may do. The rest is calibrator/cli/program.h.
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <stop_token>
+#include <thread>
+
+#include <unistd.h>
+
+#include "calibrator/cli/available_cpus.h"
+#include "calibrator/cli/program.h"
+#include "calibrator/collect/curl_transport.h"
+#include "lib/kube/cpprest_transport.h"
+
+namespace {
+
+/// Turns SIGTERM and SIGINT into a stop request, on a thread of its own. The signals must be blocked in all
+/// threads. A second signal ends the process at once.
+class SignalWatch {
+ public:
+  explicit SignalWatch(const sigset_t& signals)
+      : thread_([this, signals](const std::stop_token& over) {
+          const timespec poll{0, 200'000'000};
+          while (!over.stop_requested()) {
+            if (sigtimedwait(&signals, nullptr, &poll) > 0 && !source_.request_stop()) {
+              std::_Exit(128 + SIGTERM);
+            }
+          }
+        }) {}
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  std::stop_source source_;
+  std::jthread thread_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread exists
+  std::signal(SIGPIPE, SIG_IGN);
+  eldr::kube::init_http_threads();
+  eldr::calibrator::init_curl();
+
+  const SignalWatch watch(signals);
+  const char* temp = std::getenv("TMPDIR");
+  const eldr::calibrator::ProcessFacts process{
+      .temp_directory = temp != nullptr && *temp != 0 ? temp : "/tmp",
+      .cpus = eldr::calibrator::available_cpus(),
+      .terminal = isatty(STDERR_FILENO) == 1,
+      .kube_environment = eldr::kube::environment_of_process()};
+  const eldr::RealClock clock;
+  return eldr::calibrator::run_program(argc, argv, process, clock, watch.token(), std::cout);
+}
