@@ -133,11 +133,11 @@ const std::array<Phrases, 2> kPhrases{{
      3.0,
      {"def ", "import ", "return ", "->", ">>>", "():", "){", ") {", "};", "==", "();", "```", "#include",
       "SELECT ", "std::", "console.", "__", "List[", "self."}},
-    {Domain::kMath, 2.5, {"how many",   "How many", "how much", "How much", "wie viel", "Wie viel",
-                          "Combien",    "combien",  "Cuánt",    "cuánt",    "¿",        "多少",
-                          "几",         "сколько",  "Сколько",  "いくつ",   "何",       "いくら",
-                          "কত",         "กี่",        "เท่าไ",     "ఎన్ని",      "ఎంత",      "ngapi",
-                          "kiasi gani", "x^",       "\\frac",   "= 0",      "f(x)"}},
+    {Domain::kMath, 2.5, {"how many", "How many",   "how much", "How much", "wie viel", "Wie viel",
+                          "Combien",  "combien",    "Cuánt",    "cuánt",    "¿",        "多少",
+                          "几",       "сколько",    "Сколько",  "いくつ",   "どれ",     "何",
+                          "いくら",   "কত",         "กี่",        "เท่าไ",     "ఎన్ని",      "ఎంత",
+                          "ngapi",    "kiasi gani", "x^",       "\\frac",   "= 0",      "f(x)"}},
 }};
 
 std::vector<std::string> words_of(std::string_view text) {
@@ -199,6 +199,18 @@ int occurrences(std::string_view text, std::string_view phrase) {
   return n;
 }
 
+// Numbers, found by their digits: some scripts put no spaces around them.
+int numbers_in(std::string_view text) {
+  int n = 0;
+  bool in_number = false;
+  for (const char c : text) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    n += digit && !in_number ? 1 : 0;
+    in_number = digit || (in_number && (c == '.' || c == ','));
+  }
+  return n;
+}
+
 Domain domain_of(std::string_view text, const std::vector<std::string>& words) {
   std::array<double, kDomains> score{};
   for (const std::string& word : words) {
@@ -220,11 +232,7 @@ Domain domain_of(std::string_view text, const std::vector<std::string>& words) {
     }
   }
   // A word problem in any language: several numbers in the text.
-  const auto numbers = std::count_if(words.begin(), words.end(), [](const std::string& word) {
-    return std::isdigit(static_cast<unsigned char>(word.front())) != 0;
-  });
-  score[static_cast<std::size_t>(Domain::kMath)] +=
-      0.5 * static_cast<double>(std::min<std::ptrdiff_t>(numbers, 8));
+  score[static_cast<std::size_t>(Domain::kMath)] += 0.5 * std::min(numbers_in(text), 8);
 
   const auto best = std::max_element(score.begin(), score.end());
   return *best < 1.0 ? Domain::kGeneral : static_cast<Domain>(best - score.begin());
