@@ -51,10 +51,14 @@ def install(story):
     folder = Path(story.cluster.state) / "prompts"
     first = installation.make_prompts(1, folder)
     story.edited = installation.make_prompts(2, folder)
-    story.prompts = installation.read_prompts(first)
+    story.prompts = installation.read_prompts(
+        installation.make_prompts(3, folder)
+    )  # traffic is not what was calibrated on
     installation.put_prompts(story.kubectl, first)
     labels = sorted({prompt["label"] for prompt in story.prompts})
-    story.console.say(f"{len(story.prompts)} prompts, labels: {', '.join(labels)}")
+    story.console.say(
+        f"{len(story.prompts)} prompts to calibrate on and as many others to send, labels: {', '.join(labels)}"
+    )
     ready = story.kubectl.wait(lambda: len(story.workers.pods()) == 4, 60, what="workers")
     story.console.claim("four decode workers are ready", bool(ready))
 
