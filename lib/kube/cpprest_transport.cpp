@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include <boost/asio/ssl.hpp>
@@ -303,10 +304,12 @@ class CpprestTransport final : public Transport {
     config.set_timeout(std::chrono::duration_cast<std::chrono::microseconds>(timeout));
     config.set_max_redirects(0);  // a redirect would carry our token elsewhere
     config.set_validate_certificates(!config_->insecure_skip_tls_verify);
-    config.set_ssl_context_callback([config = config_,
-                                     problem = problem_](boost::asio::ssl::context& context) {
-      (void)configure_tls(context.native_handle(), *config, problem.get());  // a failure fails the handshake
-    });
+    config.set_ssl_context_callback(
+        [config = config_, problem = problem_](boost::asio::ssl::context& context) {
+          if (const auto good = configure_tls(context.native_handle(), *config, problem.get()); !good) {
+            throw std::runtime_error(good.error().message);  // the library hands it to the request
+          }
+        });
     return std::make_shared<HttpClient>(server_, config);
   }
 

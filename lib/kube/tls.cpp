@@ -122,12 +122,7 @@ std::string TlsProblem::take() {
 Status configure_tls(SSL_CTX* context, const Config& config, TlsProblem* problem) {
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   SSL_CTX_set_cert_verify_callback(context, &verify_and_note, problem);
-  auto loaded = load_everything(context, config);
-  if (!loaded) {
-    problem->set(loaded.error().message);
-    SSL_CTX_set_cert_store(context, X509_STORE_new());  // trusts nobody
-  }
-  return loaded;
+  return load_everything(context, config);
 }
 
 }  // namespace eldr::kube

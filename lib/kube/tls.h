@@ -26,9 +26,9 @@ class TlsProblem {
   std::string text_;
 };
 
-/// Loads the authorities (only the config's own when it names some), the client certificate and the key. When
-/// something cannot be loaded nothing is trusted any more, so that the handshake fails instead of going on
-/// with less. `problem` must outlive the context: the verification writes to it.
+/// Loads the authorities (only the config's own when it names some), the client certificate and the key. A
+/// context that this failed for must not be used. `problem` must outlive the context: the verification writes
+/// to it.
 Status configure_tls(ssl_ctx_st* context, const Config& config, TlsProblem* problem);
 
 }  // namespace eldr::kube
