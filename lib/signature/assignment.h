@@ -25,8 +25,8 @@ Result<std::vector<std::int32_t>> solve_assignment(const Eigen::MatrixXd& cost);
 /// Cluster of each of N points so that no cluster takes more than `capacity` and the total cost is minimal,
 /// exactly. `cost` is [N][K]; N <= K * capacity (kInvalid otherwise). Works on K columns with capacities,
 /// never on N * N: memory O(N * K). Every point starts at its cheapest cluster; then each point too many
-/// moves along a shortest path of moves between clusters: O(N * K + excess * K * (K + log N)), where excess
-/// is how many points the cheapest choice puts over capacity. Deterministic.
+/// moves along a shortest path of moves between clusters: about O(N * K + excess * K^2), where excess is how
+/// many points the cheapest choice puts over capacity. Deterministic.
 Result<std::vector<std::int32_t>> solve_capacitated_assignment(const Eigen::MatrixXd& cost,
                                                                std::int32_t capacity);
 

@@ -14,117 +14,69 @@ namespace {
 using RowMatrixD = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// For every ordered pair of clusters (k, l): which of k's points costs least to move to l. Heaps whose stale
-/// entries (points that have left k) are dropped when they reach the top; the heaps of a cluster are built
-/// when it is first asked for.
+/// For every ordered pair of clusters (k, l): which of k's points costs least to move to l; ties go to the
+/// lowest point number. A point that joins is compared with the cheapest moves of its cluster, K numbers that
+/// lie together; when one leaves, only the moves that were its own are looked for again among the points that
+/// stay.
 class CheapestMoves {
  public:
-  CheapestMoves(const RowMatrixD& cost, const std::vector<std::int32_t>& cluster_of)
+  explicit CheapestMoves(const RowMatrixD& cost)
       : cost_(cost),
-        cluster_of_(cluster_of),
         clusters_(static_cast<std::size_t>(cost.cols())),
-        heaps_(clusters_ * clusters_),
-        built_(clusters_, false),
-        cheapest_(RowMatrixD::Constant(cost.cols(), cost.cols(), kInfinity)) {}
+        members_(clusters_),
+        place_(static_cast<std::size_t>(cost.rows()), 0),
+        cheapest_(clusters_ * clusters_, kInfinity),
+        point_(clusters_ * clusters_, -1) {}
 
   /// Costs of the cheapest moves from cluster k to each cluster, infinite where there is none.
-  const double* costs_from(std::size_t k) {
-    if (!built_[k]) build(k);
-    return cheapest_.row(static_cast<Eigen::Index>(k)).data();
-  }
+  const double* costs_from(std::size_t k) const { return cheapest_.data() + k * clusters_; }
   /// The point that makes the cheapest move; there must be one.
-  std::int32_t point(std::size_t k, std::size_t l) const { return heaps_[k * clusters_ + l].front().point; }
+  std::int32_t point(std::size_t k, std::size_t l) const { return point_[k * clusters_ + l]; }
 
-  /// `point` now belongs to cluster k.
-  void joined(std::size_t k, std::int32_t point) {
-    if (!built_[k]) return;
-    if (entries_ > 2 * cluster_of_.size() * clusters_ + clusters_) {
-      rebuild_all();  // stale entries have piled up: keeps memory O(N * K)
-      return;
-    }
-    for (std::size_t l = 0; l < clusters_; ++l) {
-      if (l == k) continue;
-      Heap& heap = heaps_[k * clusters_ + l];
-      heap.push_back(move_of(point, k, l));
-      std::push_heap(heap.begin(), heap.end());
-      ++entries_;
-      note_cheapest(k, l);
-    }
+  void join(std::int32_t point, std::size_t k) {
+    place_[static_cast<std::size_t>(point)] = members_[k].size();
+    members_[k].push_back(point);
+    const double* const cost = cost_.row(point).data();
+    for (std::size_t l = 0; l < clusters_; ++l) offer(k, l, cost[l] - cost[k], point);
   }
 
-  /// A point has left cluster k.
-  void left(std::size_t k) {
-    if (!built_[k]) return;
+  void leave(std::int32_t point, std::size_t k) {
+    const std::size_t place = place_[static_cast<std::size_t>(point)];
+    const std::int32_t last = members_[k].back();
+    members_[k][place] = last;
+    place_[static_cast<std::size_t>(last)] = place;
+    members_[k].pop_back();
+
+    orphans_.clear();
     for (std::size_t l = 0; l < clusters_; ++l) {
-      if (l == k) continue;
-      Heap& heap = heaps_[k * clusters_ + l];
-      while (!heap.empty() && !belongs(heap.front().point, k)) {
-        std::pop_heap(heap.begin(), heap.end());
-        heap.pop_back();
-        --entries_;
-      }
-      note_cheapest(k, l);
+      if (point_[k * clusters_ + l] != point) continue;
+      orphans_.push_back(l);
+      cheapest_[k * clusters_ + l] = kInfinity;
+      point_[k * clusters_ + l] = -1;
+    }
+    if (orphans_.empty()) return;
+    for (const std::int32_t member : members_[k]) {
+      const double* const cost = cost_.row(member).data();
+      for (const std::size_t l : orphans_) offer(k, l, cost[l] - cost[k], member);
     }
   }
 
  private:
-  struct Move {
-    double cost;
-    std::int32_t point;
-    /// The standard heap keeps its largest element first: the cheapest move must be the largest; ties: the
-    /// lowest point number.
-    bool operator<(const Move& other) const {
-      return cost != other.cost ? cost > other.cost : point > other.point;
-    }
-  };
-  using Heap = std::vector<Move>;
-
-  bool belongs(std::int32_t point, std::size_t k) const {
-    return cluster_of_[static_cast<std::size_t>(point)] == static_cast<std::int32_t>(k);
-  }
-  Move move_of(std::int32_t point, std::size_t k, std::size_t l) const {
-    const double* const row = cost_.row(point).data();
-    return {row[l] - row[k], point};
-  }
-  void note_cheapest(std::size_t k, std::size_t l) {
-    const Heap& heap = heaps_[k * clusters_ + l];
-    cheapest_(static_cast<Eigen::Index>(k), static_cast<Eigen::Index>(l)) =
-        heap.empty() ? kInfinity : heap.front().cost;
-  }
-
-  void build(std::size_t k) {
-    std::vector<std::int32_t> members;
-    for (std::size_t point = 0; point < cluster_of_.size(); ++point) {
-      if (cluster_of_[point] == static_cast<std::int32_t>(k))
-        members.push_back(static_cast<std::int32_t>(point));
-    }
-    for (std::size_t l = 0; l < clusters_; ++l) {
-      if (l == k) continue;
-      Heap& heap = heaps_[k * clusters_ + l];
-      entries_ -= heap.size();
-      heap.clear();
-      heap.reserve(members.size());
-      for (const std::int32_t point : members) heap.push_back(move_of(point, k, l));
-      std::make_heap(heap.begin(), heap.end());
-      entries_ += heap.size();
-      note_cheapest(k, l);
-    }
-    built_[k] = true;
-  }
-
-  void rebuild_all() {
-    for (std::size_t k = 0; k < clusters_; ++k) {
-      if (built_[k]) build(k);
-    }
+  void offer(std::size_t k, std::size_t l, double cost, std::int32_t point) {
+    double& cheapest = cheapest_[k * clusters_ + l];
+    std::int32_t& who = point_[k * clusters_ + l];
+    if (cost > cheapest || (cost == cheapest && point > who)) return;
+    cheapest = cost;
+    who = point;
   }
 
   const RowMatrixD& cost_;
-  const std::vector<std::int32_t>& cluster_of_;
   std::size_t clusters_;
-  std::vector<Heap> heaps_;  ///< [K][K]
-  std::vector<bool> built_;  ///< [K]
-  RowMatrixD cheapest_;      ///< [K][K]
-  std::size_t entries_ = 0;  ///< in all heaps
+  std::vector<std::vector<std::int32_t>> members_;  ///< [K] points of each cluster, in any order
+  std::vector<std::size_t> place_;                  ///< [N] where a point stands among its cluster's
+  std::vector<double> cheapest_;                    ///< [K][K]
+  std::vector<std::int32_t> point_;                 ///< [K][K]
+  std::vector<std::size_t> orphans_;  ///< clusters to which the point that left had the cheapest move
 };
 
 /// Every point at its cheapest cluster is the optimum without capacities; each augmentation takes one point
@@ -139,7 +91,7 @@ class CapacitatedAssignment {
         cluster_of_(static_cast<std::size_t>(cost.rows())),
         size_(clusters_, 0),
         potential_(clusters_, 0.0),
-        moves_(cost_, cluster_of_) {}
+        moves_(cost_) {}
 
   std::vector<std::int32_t> solve() {
     start_at_cheapest();
@@ -156,6 +108,7 @@ class CapacitatedAssignment {
       cost_.row(static_cast<Eigen::Index>(point)).minCoeff(&cheapest);
       cluster_of_[point] = static_cast<std::int32_t>(cheapest);
       ++size_[static_cast<std::size_t>(cheapest)];
+      moves_.join(static_cast<std::int32_t>(point), static_cast<std::size_t>(cheapest));
     }
   }
 
@@ -164,34 +117,43 @@ class CapacitatedAssignment {
   std::size_t nearest_with_room(std::size_t source) {
     distance_.assign(clusters_, kInfinity);
     before_.assign(clusters_, source);
-    settled_.assign(clusters_, 0);
-    distance_[source] = 0;
-    for (;;) {
-      std::size_t nearest = clusters_;
-      for (std::size_t k = 0; k < clusters_; ++k) {
-        if (settled_[k] == 0 && (nearest == clusters_ || distance_[k] < distance_[nearest])) nearest = k;
-      }
-      settled_[nearest] = 1;
-      if (size_[nearest] < capacity_) {
-        update_potentials(distance_[nearest]);
-        return nearest;
-      }
-      relax_from(nearest);
+    open_.clear();
+    for (std::size_t k = 0; k < clusters_; ++k) {
+      if (k != source) open_.push_back(k);
     }
+    distance_[source] = 0;
+    std::size_t settled = source;
+    while (size_[settled] >= capacity_) {  // N <= K * capacity: some cluster has room
+      const std::size_t place = relax_from(settled);
+      settled = open_[place];
+      open_[place] = open_.back();
+      open_.pop_back();
+    }
+    update_potentials(distance_[settled]);
+    return settled;
   }
 
-  void relax_from(std::size_t k) {
+  /// Shortens distances through `k`; the place in open_ of the cluster that is now nearest, one with room on
+  /// a tie.
+  std::size_t relax_from(std::size_t k) {
     const double* const costs = moves_.costs_from(k);
     const double base = distance_[k] + potential_[k];
-    for (std::size_t l = 0; l < clusters_; ++l) {
-      if (settled_[l] != 0) continue;
+    double lowest = kInfinity;
+    std::size_t nearest = 0;
+    for (std::size_t place = 0; place < open_.size(); ++place) {
+      const std::size_t l = open_[place];
       // Reduced costs are never negative but for rounding.
       const double through = std::max(distance_[k], base + costs[l] - potential_[l]);
       if (through < distance_[l]) {
         distance_[l] = through;
         before_[l] = k;
       }
+      if (distance_[l] < lowest || (distance_[l] == lowest && size_[l] < capacity_)) {
+        lowest = distance_[l];
+        nearest = place;
+      }
     }
+    return nearest;
   }
 
   void update_potentials(double reached) {
@@ -200,14 +162,16 @@ class CapacitatedAssignment {
 
   /// Moves one point along each edge of the path from `source` to `sink`.
   void shift(std::size_t source, std::size_t sink) {
-    // All points are taken off the heaps' tops before any of them moves: the path visits a cluster once.
+    // All points are chosen before any of them moves.
     path_.clear();
-    for (std::size_t l = sink; l != source; l = before_[l])
+    for (std::size_t l = sink; l != source; l = before_[l]) {
       path_.push_back({moves_.point(before_[l], l), before_[l], l});
-    for (const Step& step : path_)
+    }
+    for (const Step& step : path_) {
       cluster_of_[static_cast<std::size_t>(step.point)] = static_cast<std::int32_t>(step.to);
-    for (const Step& step : path_) moves_.joined(step.to, step.point);
-    for (const Step& step : path_) moves_.left(step.from);
+      moves_.leave(step.point, step.from);
+      moves_.join(step.point, step.to);
+    }
     --size_[source];
     ++size_[sink];
   }
@@ -226,7 +190,7 @@ class CapacitatedAssignment {
   CheapestMoves moves_;
   std::vector<double> distance_;
   std::vector<std::size_t> before_;
-  std::vector<char> settled_;
+  std::vector<std::size_t> open_;
   std::vector<Step> path_;
 };
 
