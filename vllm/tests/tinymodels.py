@@ -188,7 +188,7 @@ def make(kind: str, folder: Path) -> None:
         # Small outputs of attention and experts keep the gates' inputs near the exact embeddings, so that few
         # choices depend on rounding.
         for name, weights in model.named_parameters():
-            if "o_proj" in name or "down_proj" in name:
+            if any(part in name for part in ("o_proj", "down_proj", "q_proj")):
                 weights.data.mul_(0.002)
     model.to(torch.bfloat16).save_pretrained(str(folder))
 

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options and shared pieces of the tests that start real servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+# Without torch the modules that need only numpy are still tested.
+collect_ignore = ["unit/test_schedules.py", "unit/test_table.py"] if find_spec("torch") is None else []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--vllm-version", default="0.30.0", help="vLLM version of the servers")
+
+
+@pytest.fixture(scope="session")
+def python(request: pytest.FixtureRequest) -> Path:
+    """The interpreter of the environment that has vLLM; skips with the reason when there is none."""
+    version = request.config.getoption("--vllm-version")
+    made = subprocess.run(
+        [str(HERE / "setup-vllm.sh"), "--version", version], capture_output=True, text=True, check=False
+    )
+    if made.returncode != 0:
+        pytest.skip(made.stderr.strip().splitlines()[-1])
+    return Path(made.stdout.strip())
+
+
+@pytest.fixture(scope="session")
+def work(request: pytest.FixtureRequest) -> Path:
+    folder: Path = ROOT / "build" / "vllm-tests" / str(request.config.getoption("--vllm-version"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model(python: Path, work: Path) -> Callable[[str], Path]:
+    """model(kind): folder of a tiny model, made on first use."""
+
+    def make(kind: str) -> Path:
+        folder = work / "models" / kind
+        _run(python, "make", kind, str(folder))
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def truth(
+    python: Path, work: Path, model: Callable[[str], Path]
+) -> Callable[[str, Sequence[Sequence[int]]], Path]:
+    """truth(kind, prompts): file with what HF transformers choose in float32."""
+
+    def compute(kind: str, prompts: Sequence[Sequence[int]]) -> Path:
+        asked, out = work / f"{kind}-prompts.json", work / f"{kind}-truth.npz"
+        asked.write_text(json.dumps([list(prompt) for prompt in prompts]))
+        _run(python, "truth", kind, str(model(kind)), str(asked), str(out))
+        return out
+
+    return compute
+
+
+def _run(python: Path, *arguments: str) -> None:
+    # A process of its own: the tests' process stays small while servers run.
+    subprocess.run(
+        ["nice", "-n", "10", str(python), str(HERE / "tinymodels.py"), *arguments],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+    )

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person reads who set it up wrongly, and that a server never answers zeros instead."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serving import PLUGIN, Refused, Server, eldr_connector, multi_connector, nixl_connector, transfer_config
+
+pytestmark = pytest.mark.vllm
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "arguments", "eager", "text"),
+    [
+        (
+            "no-scheduler-class",
+            "qwen3",
+            transfer_config(eldr_connector()),
+            True,
+            "Add --scheduler-cls eldr_vllm.scheduler.EldrScheduler",
+        ),
+        ("compiled", "qwen3", (*PLUGIN, *transfer_config(eldr_connector())), False, "Add --enforce-eager"),
+        ("dense", "dense", (*PLUGIN, *transfer_config(eldr_connector())), True, "has no MoE layer"),
+        (
+            "unknown-option",
+            "qwen3",
+            (*PLUGIN, *transfer_config(eldr_connector(memory=3))),
+            True,
+            "kv_connector_extra_config.memory is not known",
+        ),
+        (
+            "memory-limit",
+            "qwen3",
+            (*PLUGIN, *transfer_config(eldr_connector(memory_limit_mib=0.01))),
+            True,
+            "memory_limit_mib allows 0.01: count fewer layers",
+        ),
+        (
+            "no-such-layer",
+            "glm4",
+            (*PLUGIN, *transfer_config(eldr_connector(layers=[0]))),
+            True,
+            "names layer 0, which is no MoE layer; there are [1, 2, 3]",
+        ),
+    ],
+)
+def test_the_server_does_not_start_and_says_why(
+    name: str,
+    kind: str,
+    arguments: Sequence[str],
+    eager: bool,
+    text: str,
+    python: Path,
+    work: Path,
+    model: Callable[[str], Path],
+) -> None:
+    server = Server(
+        python, model(kind), work / f"refused-{name}.log", arguments, eager=eager, max_model_len=512
+    )
+    with pytest.raises(Refused) as refused:
+        server.wait()
+    said = next(line for line in refused.value.log.splitlines() if "eldr: " in line and "rror" in line)
+    print(f"\n{name}: {said[said.index('eldr: ') :]}")
+    assert text in refused.value.log
+
+
+def test_beside_nixl_and_for_odd_requests(python: Path, work: Path, model: Callable[[str], Path]) -> None:
+    """One server under MultiConnector: few layers, requests without the wish, with a wrong one, several
+    prompts, streaming."""
+    both = multi_connector(nixl_connector(), eldr_connector(layers=[1, 3], memory_limit_mib=8))
+    server = Server(
+        python, model("qwen3"), work / "odd.log", [*PLUGIN, *transfer_config(both)], max_model_len=512
+    )
+    with server:
+        prompt = list(range(10, 40))
+        params = {"model": "tiny", "prompt": prompt, "max_tokens": 1, "temperature": 0}
+        answer = server.post(
+            "/v1/completions",
+            {**params, "kv_transfer_params": {"do_remote_decode": True, "eldr": {"layers": [3]}}},
+        )
+        transfer = answer["kv_transfer_params"]
+        assert transfer["do_remote_prefill"] is True
+        assert transfer["remote_block_ids"]
+        assert (transfer["eldr"]["layers"], transfer["eldr"]["counted"]) == ([3], 30)
+        assert server.prefill(prompt)["layers"] == [1, 3]
+        assert "layer 0 is not counted here; there are 1, 3" in server.prefill(prompt, layers=[0])["error"]
+        wishes: list[Any] = [7, {"layers": "all"}, {"layers": [-1]}]
+        for wish in wishes:
+            eldr = server.post(
+                "/v1/completions", {**params, "kv_transfer_params": {"do_remote_decode": True, "eldr": wish}}
+            )["kv_transfer_params"]["eldr"]
+            assert set(eldr) == {"v", "error"}
+        plain = server.post("/v1/completions", params)
+        assert not (plain.get("kv_transfer_params") or {}).get("eldr")
+        chat = server.post(
+            "/v1/chat/completions",
+            {
+                "model": "tiny",
+                "messages": [{"role": "user", "content": "def add(a, b)"}],
+                "max_completion_tokens": 1,
+                "kv_transfer_params": {"do_remote_decode": True},
+            },
+        )
+        eldr = chat["kv_transfer_params"]["eldr"]
+        assert eldr["counted"] == eldr["tokens"] == chat["usage"]["prompt_tokens"]
+        with pytest.raises((RuntimeError, urllib.error.URLError)):
+            server.post("/v1/completions", {**params, "prompt": list(range(600))})
+        assert server.prefill(prompt)["counted"] == 30
+    log = server.log.read_text()
+    assert "counting 2 MoE layers x 16 experts" in log
+    assert json.dumps(prompt)[1:-1] not in log
+
+
+def test_an_untested_version_is_named(python: Path) -> None:
+    import subprocess
+
+    script = (
+        "from eldr_vllm import support\n"
+        "print(support.warn_of_version('0.30.0+cpu'), support.warn_of_version('0.99.0'))"
+    )
+    ran = subprocess.run([str(python), "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "False True"
+    assert "vLLM 0.99.0 was not tested with this package (tested: 0.30.0, 0.32.0)" in ran.stdout + ran.stderr
