@@ -465,7 +465,7 @@ TEST(Timing, StepsAreAsLongAsTheModelSays) {
   w.complete({{"prompt", kCode}, {"max_tokens", 40}, {"ignore_eos", true}});
   // 4 layers * 6 * (25.7 + 3.1 * 4) us * 5
   const double ms = w.stats()["time_per_output_token_ms"];
-  EXPECT_GE(ms, 4.5);
+  EXPECT_GE(ms, 4.3);
   EXPECT_LE(ms, 15);  // a busy machine wakes late
 }
 
