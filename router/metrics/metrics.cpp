@@ -73,8 +73,7 @@ std::string_view name_of(Gone gone) {
   return kNames[static_cast<std::size_t>(gone)];
 }
 std::string_view name_of(Breaker breaker) {
-  static constexpr std::array<std::string_view, 4> kNames = {"decode_worker", "client", "deadline",
-                                                             "shutdown"};
+  static constexpr std::array<std::string_view, 3> kNames = {"decode_worker", "client", "deadline"};
   return kNames[static_cast<std::size_t>(breaker)];
 }
 
@@ -131,7 +130,7 @@ class Metrics::Impl final : public prometheus::Collectable {
       one_for_each<Stage, 8>(counter("eldr_router_deadlines_total", "Waits that ran out."), "stage");
   std::array<Counter*, 3> gone = one_for_each<Gone, 3>(
       counter("eldr_router_client_gone_total", "Clients that left before their answer was whole."), "stage");
-  std::array<Counter*, 4> broken = one_for_each<Breaker, 4>(
+  std::array<Counter*, 3> broken = one_for_each<Breaker, 3>(
       counter("eldr_router_broken_streams_total", "Answers that ended before they were whole."), "by");
   Family<Counter>& reloads =
       counter("eldr_router_config_reloads_total", "Changed configuration files, by result.");

@@ -41,7 +41,7 @@ enum class Stage { kHeader, kBody, kConnect, kPrefill, kFirstByte, kIdle, kTotal
 /// When the client went away.
 enum class Gone { kPrefill, kBetween, kDecode };
 /// What broke a stream that had begun.
-enum class Breaker { kDecodeWorker, kClient, kDeadline, kShutdown };
+enum class Breaker { kDecodeWorker, kClient, kDeadline };
 
 std::string_view name_of(Route route);
 std::string_view name_of(Refusal refusal);

@@ -140,7 +140,8 @@ Async<void> Exchange::decode(const std::vector<std::string_view>& body, std::siz
     const ActiveCall active(client_, call);
     const std::string head = request_head(lease->authority, body_size, Role::kDecode);
     last = co_await call.ask(head, body, due(shared_.timeouts.first_byte));
-    if (last == CallEnd::kOk && !may_try_another(call.answer().status)) {
+    const bool is_head = head_.method == "HEAD";  // whose answers have nothing to keep
+    if (last == CallEnd::kOk && (is_head || !may_try_another(call.answer().status))) {
       lease.succeeded();
       co_await relay(call, lease);
       co_return;

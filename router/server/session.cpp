@@ -105,11 +105,20 @@ void Session::watch() {
   stream_.socket().async_wait(boost::asio::ip::tcp::socket::wait_read,
                               [self](const boost::system::error_code& error) {
                                 self->watching_ = false;
-                                if (error || !self->in_request_) return;
-                                if (!self->stream_.peer_closed()) return;  // sent ahead: left in the socket
-                                self->gone_ = true;
-                                if (self->call_ != nullptr) self->call_->cancel();
+                                if (!error && self->in_request_) self->look_at_client();
                               });
+}
+
+void Session::look_at_client() {
+  switch (stream_.peek()) {
+    case Stream::Peer::kQuiet:  // woken by bytes that are read by now
+      return watch();
+    case Stream::Peer::kHasSent:  // the next request, sent ahead: left in the socket
+      return;
+    case Stream::Peer::kClosed:
+      gone_ = true;
+      if (call_ != nullptr) call_->cancel();
+  }
 }
 
 void Session::close_if_idle() {

@@ -31,6 +31,7 @@ class Session final : public ClientLink, public std::enable_shared_from_this<Ses
   Async<Next> next_head(RequestHead& head);
   Async<void> say(int status, const std::string& message);
   Async<void> linger();
+  void look_at_client();
 
   ThreadContext& thread_;
   Stream stream_;

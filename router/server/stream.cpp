@@ -83,17 +83,14 @@ Async<Io> Stream::write(std::string_view bytes) {
   co_return ended(error);
 }
 
-bool Stream::is_stale() {
-  if (!pending().empty()) return true;
-  char byte = 0;
-  const auto got = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return !(got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));
-}
+bool Stream::is_stale() { return !pending().empty() || peek() != Peer::kQuiet; }
 
-bool Stream::peer_closed() {
+Stream::Peer Stream::peek() {
   char byte = 0;
   const auto got = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+  if (got > 0) return Peer::kHasSent;
+  return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? Peer::kQuiet
+                                                                                : Peer::kClosed;
 }
 
 void Stream::no_delay() {

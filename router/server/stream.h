@@ -52,8 +52,9 @@ class Stream {
 
   /// Whether the other side has closed, or sent what nobody asked for: not to be used again.
   bool is_stale();
-  /// Whether the other side has closed or reset, as far as the system knows now.
-  bool peer_closed();
+  /// What the system knows of the other side now.
+  enum class Peer { kQuiet, kHasSent, kClosed };
+  Peer peek();
   void no_delay();
   void close();
 
