@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chapters that only the end-to-end test tells: crashes in the middle, impatient users, wrong policies."""
 
+import json
 import time
 
+from crash import kill_container
 from eldr_demo.kubectl import KubectlError
 from eldr_demo.policy import active, condition, is_true
 from eldr_demo.story import rolled
@@ -25,16 +27,11 @@ def operator_dies_in_a_job(story):
 
     job = story.kubectl.wait(running, 60)
     story.console.claim("a Job for the new revision runs", bool(job))
-    story.kubectl.run(
-        "delete",
-        "pods",
-        "-n",
-        "eldr-system",
-        "-l",
-        "app.kubernetes.io/name=eldr-operator",
-        "--grace-period=0",
-        "--force",
+    operators = story.kubectl.run(
+        "get", "pods", "-n", "eldr-system", "-l", "app.kubernetes.io/name=eldr-operator", "-o", "json"
     )
+    for pod in json.loads(operators)["items"]:
+        kill_container(story.kubectl, pod, "eldr-operator")
     policy = story.policy.wait_until(
         lambda p: is_true(p, "Ready") and active(p).get("name") != before,
         180,
@@ -52,16 +49,17 @@ def router_dies_under_traffic(story):
     story.console.chapter("A router is killed while traffic runs")
     traffic = story.traffic(seed=5)
     time.sleep(4)
-    router = story.kubectl.list("pods", "app.kubernetes.io/name=eldr-router")[0]["metadata"]["name"]
-    story.kubectl.run("delete", "pod", router, "--grace-period=0", "--force")
-    time.sleep(6)
+    router = story.kubectl.list("pods", "app.kubernetes.io/name=eldr-router")[0]
+    crashed = kill_container(story.kubectl, router, "eldr-router")
+    time.sleep(8)
     late = len(traffic.results.failures)
     time.sleep(6)
     results = traffic.stop()
+    # Its streams break at once; until the kubelet has seen the crash, every other new connection still goes to it.
     story.console.claim(
-        "only streams of the killed router broke",
-        late <= traffic.concurrency,
-        f"{late} of {results.completed + late}",
+        "what was on the killed router broke, and little else",
+        (late > 0 or not crashed) and late <= 3 * traffic.concurrency,
+        f"{late} of {results.completed + late} requests",
     )
     story.console.claim(
         "soon after, no request fails",
