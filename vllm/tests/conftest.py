@@ -5,12 +5,18 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from eldr_vllm.native import NativeScatter
+    from eldr_vllm.scatter import Scatter
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -76,3 +82,24 @@ def _run(python: Path, *arguments: str) -> None:
         capture_output=True,
         env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
     )
+
+
+@pytest.fixture(scope="session")
+def host_scatter(tmp_path_factory: pytest.TempPathFactory) -> NativeScatter:
+    from eldr_vllm.native import NativeScatter
+
+    if shutil.which("g++") is None:
+        pytest.skip("no g++ to compile csrc/ with")
+    folder = tmp_path_factory.mktemp("csrc")
+    subprocess.run(
+        [str(HERE.parent / "csrc" / "build.sh"), "host", str(folder)], check=True, capture_output=True
+    )
+    return NativeScatter(folder / "libeldr_scatter_host.so", "host")
+
+
+@pytest.fixture(params=["torch", "host"])
+def scatter(request: pytest.FixtureRequest) -> Scatter:
+    from eldr_vllm.scatter import TorchScatter
+
+    chosen: Scatter = TorchScatter() if request.param == "torch" else request.getfixturevalue("host_scatter")
+    return chosen

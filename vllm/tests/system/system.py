@@ -158,11 +158,12 @@ class System:
         arguments = ["--enable-return-routed-experts", "--num-gpu-blocks-override", "400"]
         with Server(self.python, self.model, log, arguments, max_model_len=CONTEXT) as engine:
             config = json.loads((self.model / "config.json").read_text())
+            experts = config.get("num_experts") or config["num_local_experts"]
             trace = self.work / "trace.safetensors"
             self._calibrate(
                 "collect", "--model", "tiny", "--engine", engine.url, "--dataset", str(self.dataset),
                 "--sample-size", "60", "--decode-tokens", str(ANSWER_TOKENS), "--concurrency", "4",
-                "--experts", str(config["num_experts"]), "--out", str(trace),
+                "--experts", str(experts), "--out", str(trace),
             )  # fmt: skip
             report = self._calibrate(
                 "fit", "--trace", str(trace), "--clusters", "2", "--out", str(self.centroids), "--json"
@@ -234,10 +235,10 @@ class System:
             assert "x-eldr-similarity" in h, h
             assert float(h["x-eldr-similarity"]) >= float(h["x-eldr-best-similarity"]) - 0.1 - 1e-6, h
         best = [float(h["x-eldr-best-similarity"]) for h in headers]
-        transfers = sum(s.metric("vllm:nixl_num_successful_transfers_total") for s in self.decode) or sum(
-            s.metric("vllm:prefix_cache_hits_total") for s in self.decode
-        )
-        return f"best similarity {min(best):.3f} to {max(best):.3f}; NIXL transfers or external hits {transfers:.0f}"
+        transfers = sum(s.metric("vllm:nixl_xfer_time_seconds_count") for s in self.decode)
+        assert transfers > 0, "no KV cache moved over NIXL"
+        assert sum(s.metric("vllm:nixl_num_failed_transfers_total") for s in self.decode) == 0
+        return f"best similarity {min(best):.3f} to {max(best):.3f}; NIXL transfers {transfers:.0f}"
 
     def prefix_hits_keep_counts_and_answers(self) -> str:
         before = self.prefill.metric("vllm:prefix_cache_hits_total")
@@ -274,7 +275,7 @@ class System:
         """Clients close their connection right after the request; the prefill worker frees what nobody
         fetched when its lease ends."""
         for index in range(6):
-            body = json.dumps({**self.completion(f"gone {index} " * 150), "max_tokens": 64}).encode()
+            body = json.dumps({**self.completion(f"gone {index} " * 40), "max_tokens": 64}).encode()
             with socket.create_connection(("127.0.0.1", self.router.port), timeout=10) as connection:
                 connection.sendall(
                     b"POST /v1/completions HTTP/1.1\r\nHost: eldr\r\nContent-Type: application/json\r\n"
@@ -286,16 +287,17 @@ class System:
         self.prefill.post(
             "/v1/completions",
             {
-                **self.completion("left behind " * 200),
+                **self.completion("left behind " * 30),
                 "max_tokens": 1,
                 "kv_transfer_params": {"do_remote_decode": True},
             },
         )
         held = self.prefill.metric("vllm:kv_cache_usage_perc")
         assert held > 0, "no blocks are held after a prefill leg"
+        expired = "vllm:nixl_num_kv_expired_reqs_total"
+        before = self.prefill.metric(expired)
         seconds = self._until(lambda: self.prefill.metric("vllm:kv_cache_usage_perc") == 0, 90)
-        # The engine looks at leases when it runs a step, so a request may be needed; it must also still be
-        # right.
+        assert self.prefill.metric(expired) > before, "the blocks were freed, but not by the end of the lease"
         self.all_through_router()
         return f"{held:.2%} of the cache held, free after {seconds:.0f} s (lease {LEASE_SECONDS} s)"
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from eldr_vllm import wire
-from eldr_vllm.scatter import Scatter, TorchScatter
+from eldr_vllm.scatter import Scatter
 from eldr_vllm.table import CountsTable, Shape
 from eldr_vllm.tracker import Part, Tracker
 from engine import EXPERTS, LAYERS, TOP_K, Engine, Request
@@ -91,8 +91,8 @@ def run(seed: int, scatter: Scatter, blocks: int = 40, external: float = 0.0, ge
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_answers_equal_what_was_computed(feature: str) -> None:
-    engines = [run(seed, TorchScatter(), **FEATURES[feature]) for seed in range(25)]
+def test_answers_equal_what_was_computed(feature: str, scatter: Scatter) -> None:
+    engines = [run(seed, scatter, **FEATURES[feature]) for seed in range(25)]
     # The schedules did contain what they are there for.
     assert sum(e.hits for e in engines) > 100
     assert sum(e.copies_made for e in engines) > 5

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table on its own: sizes, widths, silence, rejected drafts, and the scatter against a loop in numpy."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from eldr_vllm.scatter import TorchScatter
+from eldr_vllm import native
+from eldr_vllm.scatter import Scatter, TorchScatter
 from eldr_vllm.table import CountsTable, Shape
 from eldr_vllm.tracker import Copy, Plan
 
@@ -30,12 +32,13 @@ def reference(rows: Any, missing: Any, ids: Any, slots: Any, block_size: int) ->
     return rows, missing
 
 
+@pytest.mark.parametrize("row_type", [torch.uint8, torch.int16])
 @pytest.mark.parametrize("slot_type", [torch.int32, torch.int64])
-def test_scatter_equals_a_loop(slot_type: torch.dtype) -> None:
+def test_scatter_equals_a_loop(scatter: Scatter, slot_type: torch.dtype, row_type: torch.dtype) -> None:
     rng = np.random.default_rng(0)
     for _ in range(60):
         blocks, block_size, layers, experts, top_k = (int(n) for n in rng.integers(1, 9, 5))
-        rows = torch.from_numpy(rng.integers(0, 90, (blocks + 1, layers, experts)).astype(np.uint8))
+        rows = torch.from_numpy(rng.integers(0, 90, (blocks + 1, layers, experts))).to(row_type)
         missing = torch.from_numpy(rng.integers(0, 3, blocks + 1).astype(np.int32))
         slots: list[int] = []
         for block in rng.permutation(blocks)[: int(rng.integers(0, blocks + 1))]:
@@ -130,3 +133,60 @@ def test_copied_part_of_a_block(tokens: int, exact: bool) -> None:
 def test_sizes_that_cannot_be_counted_are_refused(shape: Shape) -> None:
     with pytest.raises(ValueError, match="eldr"):
         CountsTable(shape, "cpu")
+
+
+def test_the_library_is_checked_before_it_is_used(host_scatter: native.NativeScatter) -> None:
+    assert native.agrees(host_scatter, torch.device("cpu"))
+
+    class Wrong(TorchScatter):
+        def add(self, rows: Any, *rest: Any) -> None:
+            super().add(rows, *rest)
+            rows[0, 0, 0] += 1
+
+    assert not native.agrees(Wrong(), torch.device("cpu"))
+
+
+def test_choice_of_the_scatter(tmp_path: Path) -> None:
+    cpu = torch.device("cpu")
+    assert native.choose_scatter("auto", cpu).name == "torch"
+    assert native.choose_scatter("torch", cpu).name == "torch"
+    with pytest.raises(ValueError, match="'cuda', but the CUDA kernel cannot be used: the device is cpu"):
+        native.choose_scatter("cuda", cpu)
+    # Without the library a CUDA device falls back too; nothing of the device is touched before that.
+    assert native.choose_scatter("auto", torch.device("cuda"), tmp_path / "none.so").name == "torch"
+
+
+def test_sizes_the_library_does_not_know(host_scatter: native.NativeScatter) -> None:
+    rows = torch.zeros(2, 1, 3, dtype=torch.int32)
+    with pytest.raises(RuntimeError, match="status -1"):
+        host_scatter.add(
+            rows, rows, torch.zeros(1, 1, 1, dtype=torch.int16), torch.zeros(1, dtype=torch.int64), 1, 4
+        )
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_the_kernel_on_a_device() -> None:
+    device = torch.device("cuda")
+    kernel = native.choose_scatter("cuda", device)
+    rng = np.random.default_rng(0)
+    shape = (2000, 48, 128)
+    ids = torch.from_numpy(rng.integers(0, 128, (4096, 48, 8)).astype(np.int16)).to(device)
+    slots = torch.from_numpy(rng.permutation(2000)[:256].repeat(16) * 16 + np.tile(np.arange(16), 256)).to(
+        device
+    )
+    results = []
+    for one in (kernel, TorchScatter()):
+        rows = torch.zeros(*shape, dtype=torch.uint8, device=device)
+        one.add(rows, torch.zeros(2000, dtype=torch.int32, device=device), ids, slots, 4096, 16)
+        results.append(rows)
+    assert torch.equal(results[0][:-1], results[1][:-1])
+    # In a CUDA graph: replaying adds what is in the buffers then.
+    rows = torch.zeros(*shape, dtype=torch.uint8, device=device)
+    missing = torch.zeros(2000, dtype=torch.int32, device=device)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernel.add(rows, missing, ids, slots, 4096, 16)
+    rows.zero_()
+    graph.replay()
+    assert torch.equal(rows[:-1], results[0][:-1])
