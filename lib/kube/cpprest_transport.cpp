@@ -88,13 +88,13 @@ class Exchange {
     cancel_.cancel();  // closes the socket
   }
   /// Until the headers are here, or the request failed.
-  Status wait_for_headers(std::chrono::steady_clock::time_point deadline) {
+  Status wait_for_headers(Clock::Steady deadline) {
     std::unique_lock lock(mutex_);
     const bool in_time =
         changed_.wait_until(lock, deadline, [&] { return status_ != 0 || finished_ || cancelled_; });
     return verdict(in_time, status_ != 0);
   }
-  Status wait_for_end(std::chrono::steady_clock::time_point deadline) {
+  Status wait_for_end(Clock::Steady deadline) {
     std::unique_lock lock(mutex_);
     const bool in_time = changed_.wait_until(lock, deadline, [&] { return finished_ || cancelled_; });
     return verdict(in_time, finished_ && !error_);
@@ -245,13 +245,14 @@ class CpprestTransport final : public Transport {
  public:
   CpprestTransport(Config config, web::uri server, CpprestOptions options, const Clock& clock)
       : config_(std::make_shared<const Config>(std::move(config))),
+        clock_(clock),
         server_(std::move(server)),
         options_(std::move(options)),
         tokens_(*config_, options_.token_refresh, clock),
         requests_(make_client(kLibraryTimeout)) {}
 
   Result<HttpResponse> send(const HttpRequest& request) override {
-    const auto deadline = std::chrono::steady_clock::now() + request.timeout;
+    const auto deadline = clock_.steady() + request.timeout;
     const auto exchange = std::make_shared<Exchange>(request.max_body, false);
     const auto client = current_client();
     const std::stop_callback on_stop(request.stop, [exchange] { exchange->cancel(); });
@@ -268,7 +269,7 @@ class CpprestTransport final : public Transport {
   }
 
   Result<StreamResponse> open_stream(const HttpRequest& request, milliseconds longest) override {
-    const auto deadline = std::chrono::steady_clock::now() + request.timeout;
+    const auto deadline = clock_.steady() + request.timeout;
     const auto exchange = std::make_shared<Exchange>(options_.stream_buffer, true);
     // A client of its own: its timer must outlast silence, and its connection is new, with the files as they
     // are now.
@@ -386,6 +387,7 @@ class CpprestTransport final : public Transport {
 
   const std::shared_ptr<const Config> config_;
   const std::shared_ptr<TlsProblem> problem_ = std::make_shared<TlsProblem>();
+  const Clock& clock_;
   const web::uri server_;
   const CpprestOptions options_;
   TokenSource tokens_;
