@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -52,7 +53,9 @@ def model(python: Path, work: Path) -> Callable[[str], Path]:
     """model(kind): folder of a tiny model, made on first use."""
 
     def make(kind: str) -> Path:
-        folder = work / "models" / kind
+        # A change of what it is made by makes it anew.
+        made_by = hashlib.sha256((HERE / "tinymodels.py").read_bytes()).hexdigest()[:10]
+        folder = work / "models" / f"{kind}-{made_by}"
         _run(python, "make", kind, str(folder))
         return folder
 

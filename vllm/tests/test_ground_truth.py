@@ -72,7 +72,8 @@ def test_counts_equal_the_gates_choices(
     model: Callable[[str], Path],
     truth: Callable[[str, Sequence[Sequence[int]]], Path],
 ) -> None:
-    asked = prompts(7)
+    # vLLM for CPUs dies on a first prompt of one token of gpt-oss, with and without this package.
+    asked = prompts(7)[kind == "gptoss" :]
     truths = load_truth(truth(kind, asked))
     arguments = [
         *PLUGIN,
@@ -87,7 +88,7 @@ def test_counts_equal_the_gates_choices(
     ) as server:
         cold = check([server.prefill(p) for p in asked], asked, truths, kind)
         again = check([server.prefill(p) for p in reversed(asked)], asked[::-1], truths[::-1], kind)
-        order = list(range(PROMPTS)) * 2
+        order = list(range(len(asked))) * 2
         random.Random(1).shuffle(order)
         together = check(
             server.prefill_all([asked[i] for i in order], PROMPTS),
@@ -105,7 +106,7 @@ def test_counts_equal_the_gates_choices(
         check(long, asked[:12], truths[:12], kind)
     choices = sum(t.ids.size for t in truths)
     print(
-        f"\n{kind}: {PROMPTS} prompts, {choices} choices; differences {cold} cold, {again} again, "
+        f"\n{kind}: {len(asked)} prompts, {choices} choices; differences {cold} cold, {again} again, "
         f"{together} for {len(order)} at {PROMPTS} at a time; {hits:.0f} of {queries:.0f} tokens prefix hits"
     )
     assert hits > 1000

@@ -19,6 +19,7 @@ import random
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ import numpy.typing as npt
 ROOT = Path(__file__).resolve().parents[3]
 LAYERS, EXPERTS, TOP_K, HIDDEN, VOCABULARY = 4, 24, 4, 128, 1024
 LENGTH, BATCH = 128, 16
-PROMPT_TOKENS, ANSWER_TOKENS = 96, 40
+PROMPT_TOKENS, ANSWER_TOKENS, MEASURE_BATCH = 96, 40, 30
 
 
 def prompts(count: int, seed: int) -> list[dict[str, str]]:
@@ -152,39 +153,56 @@ def measure(folder: Path, requests: int, seed: int = 99) -> dict[str, Any]:
             chosen[layer].append(scores.topk(TOP_K, dim=-1).indices.numpy())
 
         model.model.layers[layer].mlp.gate.register_forward_hook(keep)
-    rows = [
-        row
-        for row in prompts(requests, seed)
-        if len(tokenizer(row["prompt"])["input_ids"]) >= PROMPT_TOKENS // 2
-    ]
     labels: list[str] = []
-    prefill: list[npt.NDArray[np.int64]] = []
-    decode: list[npt.NDArray[np.int64]] = []
-    tokens: list[npt.NDArray[np.int64]] = []
-    for row in rows:
-        ids = tokenizer(row["prompt"])["input_ids"][:PROMPT_TOKENS]
+    languages: list[str] = []
+    ids: list[list[int]] = []
+    for row in prompts(3 * requests, seed):
+        tokens = tokenizer(row["prompt"])["input_ids"][:PROMPT_TOKENS]
+        if len(tokens) == PROMPT_TOKENS and len(ids) < requests:
+            ids.append(tokens)
+            labels.append(row["label"])
+            languages.append(language_of(row["prompt"]))
+    prefill, decode = [], []
+    for start in range(0, len(ids), MEASURE_BATCH):
+        batch = torch.tensor(ids[start : start + MEASURE_BATCH])
         for kept in chosen:
             kept.clear()
         with torch.no_grad():
             model.generate(
-                torch.tensor([ids]),
-                attention_mask=torch.ones(1, len(ids), dtype=torch.long),
+                batch,
+                attention_mask=torch.ones_like(batch),
                 max_new_tokens=ANSWER_TOKENS,
                 min_new_tokens=ANSWER_TOKENS,
                 do_sample=True,
                 temperature=0.8,
                 pad_token_id=0,
             )
-        seen = np.stack([np.concatenate(layer) for layer in chosen])  # [layers, tokens, top_k]
-        labels.append(row["label"])
-        prefill.append(_counts(seen[:, : len(ids)]))
-        decode.append(_counts(seen[:, len(ids) :]))
-        tokens.append(seen[:, len(ids) :])
-    return _measures(labels, np.stack(prefill), np.stack(decode), tokens, seed)
+        # First the whole prompts, then one token of each request a step: [requests, layers, tokens, top_k].
+        shape = (LAYERS, len(batch), -1, TOP_K)
+        prefill.append(np.stack([kept[0] for kept in chosen]).reshape(shape).swapaxes(0, 1))
+        later = np.stack([np.stack(kept[1:], axis=1) for kept in chosen])  # [layers, requests, tokens, top_k]
+        decode.append(later.swapaxes(0, 1))
+    return measures(labels, languages, np.concatenate(prefill), np.concatenate(decode), seed)
+
+
+def language_of(prompt: str) -> str:
+    """By the words that hardly any sentence of a language does without; good enough for the generated
+    prompts."""
+    words = prompt.lower().split()
+    common = {
+        "de": {"der", "die", "das", "und", "ist", "ein", "eine", "nicht", "mit", "den", "von", "für"},
+        "fr": {"le", "la", "les", "et", "est", "un", "une", "des", "pour", "dans", "que", "du"},
+        "en": {"the", "and", "is", "a", "of", "to", "in", "for", "that", "with", "on", "it"},
+    }
+    return max(common, key=lambda language: sum(word in common[language] for word in words))
 
 
 def _counts(seen: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    return np.stack([np.bincount(layer.reshape(-1), minlength=EXPERTS) for layer in seen])
+    """[requests, layers, tokens, top_k] -> [requests, layers, EXPERTS]."""
+    counts = np.zeros((*seen.shape[:2], EXPERTS), np.int64)
+    for expert in range(EXPERTS):
+        counts[:, :, expert] = (seen == expert).sum(axis=(2, 3))
+    return counts
 
 
 def _unit(vectors: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -193,17 +211,16 @@ def _unit(vectors: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return unit
 
 
-def _measures(
+def measures(
     labels: Sequence[str],
-    prefill: npt.NDArray[np.int64],
-    decode: npt.NDArray[np.int64],
-    tokens: Sequence[npt.NDArray[np.int64]],
+    languages: Sequence[str],
+    prefill_seen: npt.NDArray[np.int64],
+    decode_seen: npt.NDArray[np.int64],
     seed: int,
 ) -> dict[str, Any]:
-    label = np.array(labels)
+    """From the experts of each token, [requests, layers, tokens, top_k]."""
+    prefill, decode = _counts(prefill_seen), _counts(decode_seen)
     cosine = _unit(prefill) @ _unit(decode).T
-    same = (label[:, None] == label[None, :]) & ~np.eye(len(label), dtype=bool)
-    other = label[:, None] != label[None, :]
     p = prefill / prefill.sum(axis=2, keepdims=True)
     d = decode / decode.sum(axis=2, keepdims=True)
     across = [
@@ -212,32 +229,45 @@ def _measures(
         for expert in range(EXPERTS)
         if p[:, layer, expert].std() > 0 and d[:, layer, expert].std() > 0
     ]
-    rng = random.Random(seed)
-    groups = {name: np.flatnonzero(label == name) for name in sorted(set(labels))}
+    label, language = np.array(labels), np.array(languages)
+    not_self = ~np.eye(len(label), dtype=bool)
+    same_label, same_language = label[:, None] == label, language[:, None] == language
     result: dict[str, Any] = {
         "requests": len(labels),
-        "labels": {name: len(members) for name, members in groups.items()},
+        "groups": dict(sorted(Counter(f"{a} {b}" for a, b in zip(labels, languages, strict=True)).items())),
         "correlation_all": float(np.corrcoef(p.reshape(-1), d.reshape(-1))[0, 1]),
         "correlation_within_expert_mean": float(np.mean(across)),
-        "cosine_own_decode": float(np.diag(cosine).mean()),
-        "cosine_same_label": float(cosine[same].mean()),
-        "cosine_other_label": float(cosine[other].mean()),
+        "cosine_prefill_with_decode": {
+            "own": float(np.diag(cosine).mean()),
+            "same_domain_and_language": float(cosine[same_label & same_language & not_self].mean()),
+            "same_language": float(cosine[~same_label & same_language].mean()),
+            "same_domain": float(cosine[same_label & ~same_language].mean()),
+            "neither": float(cosine[~same_label & ~same_language].mean()),
+        },
         "busiest_expert_share": float((prefill.sum(0) / prefill.sum((0, 2))[:, None]).max()),
         "union": {},
     }
-    for batch in (4, 8, 16):
-        alike, mixed = [], []
-        big = [members for members in groups.values() if len(members) >= batch]
-        for _ in range(400):
-            alike.append(_distinct(tokens, rng.sample(list(rng.choice(big)), batch), rng))
-            mixed.append(_distinct(tokens, rng.sample(range(len(labels)), batch), rng))
-        result["union"][str(batch)] = {"same_label": float(np.mean(alike)), "mixed": float(np.mean(mixed))}
+    groupings = {
+        "same_domain_and_language": [f"{a} {b}" for a, b in zip(label, language, strict=True)],
+        "same_language": list(languages),
+        "same_domain": list(labels),
+        "mixed": ["all"] * len(labels),
+    }
+    for batch in (4, 8):
+        union = {}
+        for name, group in groupings.items():
+            rng = random.Random(seed)
+            members = [np.flatnonzero(np.array(group) == g) for g in sorted(set(group))]
+            big = [m for m in members if len(m) >= batch]
+            picks = [rng.sample(list(rng.choice(big)), batch) for _ in range(1000)]
+            union[name] = float(np.mean([_distinct(decode_seen, pick, rng) for pick in picks]))
+        result["union"][str(batch)] = union
     return result
 
 
-def _distinct(tokens: Sequence[npt.NDArray[np.int64]], members: Sequence[int], rng: random.Random) -> float:
+def _distinct(seen: npt.NDArray[np.int64], members: Sequence[int], rng: random.Random) -> float:
     """Distinct experts a layer when each request of a batch decodes a random token of its own answer."""
-    picks = [tokens[m][:, rng.randrange(tokens[m].shape[1])] for m in members]
+    picks = [seen[m][:, rng.randrange(seen.shape[2])] for m in members]
     return float(np.mean([len({int(e) for pick in picks for e in pick[layer]}) for layer in range(LAYERS)]))
 
 
@@ -247,7 +277,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--steps", type=int, default=350)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--requests", type=int, default=120)
+    parser.add_argument("--requests", type=int, default=180)
     given = parser.parse_args()
     if given.command == "train":
         train(given.folder, given.steps, given.seed)
