@@ -402,6 +402,17 @@ Result<EldrPolicy> parse_policy(const Json& object) {
   return failure(Code::kInvalid, all);
 }
 
+Result<Spec> read_spec_unchecked(const Json& object) {
+  Spec read;
+  std::vector<std::string> errors;
+  const Json* spec = kube::find(object, {"spec"});
+  if (spec == nullptr || !spec->is_object()) return failure(Code::kInvalid, "spec: is absent or no object");
+  FieldReader reader(*spec, "spec", errors);
+  fields(reader, read);
+  if (!errors.empty()) return failure(Code::kInvalid, errors.front());
+  return read;
+}
+
 PolicyStatus parse_status(const Json& object) {
   PolicyStatus status;
   std::vector<std::string> errors;

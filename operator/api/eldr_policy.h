@@ -242,6 +242,8 @@ std::string selector_text(const LabelSelector& selector);
 /// read as an empty one, since the operator writes it anew.
 Result<EldrPolicy> parse_policy(const Json& object);
 
+/// The spec by its types alone, without the checks of values: for comparing types with the schema.
+Result<Spec> read_spec_unchecked(const Json& object);
 /// The status alone; empty where it is absent or malformed.
 PolicyStatus parse_status(const Json& object);
 

@@ -167,6 +167,10 @@ void report_running(Scope& scope, CalibrationStatus& status, const Json& job, co
   status.stage = progress ? progress->stage : "Waiting";
   status.progress = progress ? progress->text : "Waiting";
   std::string detail = status.stage == status.progress ? status.stage : status.stage + " " + status.progress;
+  // Before the calibrator says anything, what holds its pod up is the news: no GPU, no such image.
+  if (!progress)
+    if (const std::string trouble = job_trouble(scope.client(), job); !trouble.empty())
+      detail += "; " + trouble;
   waits(scope, reason::kCalibrating, "Job " + kube::object_name(job) + " runs: " + detail + meanwhile(scope));
 }
 

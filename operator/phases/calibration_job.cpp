@@ -41,6 +41,11 @@ bool trace_should_be_cached(const Scope& scope) {
          });
 }
 
+Result<kube::ObjectList> pods_of(const kube::Client& client, const Json& job) {
+  return client.list(kube::kPods, kube::object_namespace(job),
+                     {.label_selector = "batch.kubernetes.io/job-name=" + kube::object_name(job)});
+}
+
 std::optional<int> exit_code_of(const kube::Client& client, const Json& job) {
   return failure_of(client, job).exit_code;
 }
@@ -80,6 +85,15 @@ std::optional<int> exit_code_in(const std::string& condition_message) {
   return result.ec == std::errc() ? std::optional<int>(code) : std::nullopt;
 }
 
+std::string job_trouble(const kube::Client& client, const Json& job) {
+  const auto pods = pods_of(client, job);
+  if (!pods) return "";
+  for (const Json& pod : pods->items)
+    if (const std::string trouble = pod_trouble(pod); !trouble.empty())
+      return "pod " + kube::object_name(pod) + ": " + trouble;
+  return "";
+}
+
 JobFailure failure_of(const kube::Client& client, const Json& job) {
   JobFailure failure;
   const Json* condition = kube::find_condition(job, "Failed");
@@ -88,8 +102,7 @@ JobFailure failure_of(const kube::Client& client, const Json& job) {
   failure.exit_code = exit_code_in(text);
 
   // The pod that ended last has the calibrator's words. A pod that is gone leaves the Job's own message.
-  const auto pods = client.list(kube::kPods, kube::object_namespace(job),
-                                {.label_selector = "batch.kubernetes.io/job-name=" + kube::object_name(job)});
+  const auto pods = pods_of(client, job);
   std::string last_end, words, trouble;
   if (pods) {
     for (const Json& pod : pods->items) {

@@ -19,6 +19,9 @@ struct JobFailure {
 };
 JobFailure failure_of(const kube::Client& client, const Json& job);
 
+/// What holds the pods of a Job up: no node that fits, an image that cannot be pulled. Empty: nothing known.
+std::string job_trouble(const kube::Client& client, const Json& job);
+
 /// The exit code in a Job's condition: "Container calibrate for pod serving/x failed with exit code 65
 /// matching …".
 std::optional<int> exit_code_in(const std::string& condition_message);

@@ -97,6 +97,20 @@ void record_transitions(const Scope& scope, const PolicyStatus& status) {
   }
 }
 
+/// An apply leaves fields that somebody else wrote into the status; they would differ for ever. Rare: one
+/// more write.
+Status remove_foreign_fields(const Scope& scope, const Json& written, const Json& wanted) {
+  const Json* status = kube::find(written, {"status"});
+  if (status == nullptr || *status == wanted) return {};
+  const Json patch = Json::array(
+      {{{"op", "test"}, {"path", "/metadata/resourceVersion"}, {"value", kube::resource_version_of(written)}},
+       {{"op", "replace"}, {"path", "/status"}, {"value", wanted}}});
+  const auto replaced =
+      scope.client().patch(kube::kEldrPolicies, scope.policy.key, kube::PatchType::kJson, patch, "status");
+  if (!replaced && replaced.error().code != Code::kNotFound) return failure(replaced.error());
+  return {};
+}
+
 }  // namespace
 
 PolicyStatus derive_status(const Scope& scope) {
@@ -129,8 +143,8 @@ Status write_status(Scope& scope) {
       kube::kEldrPolicies, scope.policy.key.ns,
       {{"metadata", {{"name", scope.policy.key.name}, {"uid", scope.policy.uid}}}, {"status", wanted}},
       {.field_manager = kStatusFieldManager});
-  if (!written && written.error().code != Code::kNotFound) return failure(written.error());
-  return {};
+  if (!written) return written.error().code == Code::kNotFound ? Status() : failure(written.error());
+  return remove_foreign_fields(scope, *written, wanted);
 }
 
 }  // namespace eldr::op

@@ -267,6 +267,10 @@ kube::HttpResponse FakeCluster::answer(const kube::HttpRequest& request) {
     return done;
   }
   Json next = found->second.object;
+  if (body.is_array()) {
+    next = next.patch(body);
+    return store(collection, target.key, next, status_only);
+  }
   next["metadata"].erase("resourceVersion");
   next.merge_patch(body);
   return store(collection, target.key, next, status_only);

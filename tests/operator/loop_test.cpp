@@ -36,6 +36,7 @@ TEST_F(LoopTest, TakesAPolicyFromApplyToReady) {
   run_deployment_controller();
   settle();
   EXPECT_EQ(condition(kReady), "True/AllReady");
+  EXPECT_EQ(condition(kRouterUpdated), "True/RolledOut");
   EXPECT_EQ(status_text({"activeConfig", "name"}), results().at(0));
   EXPECT_EQ(status_text({"activeConfig", "clusters"}), "4");
   EXPECT_EQ(status_text({"calibration", "rho"}), "0.6");

@@ -104,16 +104,20 @@ std::string centroids_base64(std::int64_t clusters, const std::string& fit_hash,
 }
 
 World::World() {
+  restart_operator();
+  cluster.put(kube::kConfigMaps,
+              {{"metadata", {{"name", "prompts"}, {"namespace", "serving"}}},
+               {"data", {{"prompts.jsonl", "{\"prompt\": \"a\"}\n{\"prompt\": \"b\"}\n"}}}});
+  cluster.put(kube::kEldrPolicies, sample_policy());
+}
+
+void World::restart_operator() {
   client = std::make_unique<kube::Client>(server, kube::ClientOptions{}, clock);
   reconciler = std::make_unique<Reconciler>(Environment{.client = client.get(),
                                                         .clock = &clock,
                                                         .events = &events,
                                                         .calibrator_image = "calibrate:1",
                                                         .router_image = "router:1"});
-  cluster.put(kube::kConfigMaps,
-              {{"metadata", {{"name", "prompts"}, {"namespace", "serving"}}},
-               {"data", {{"prompts.jsonl", "{\"prompt\": \"a\"}\n{\"prompt\": \"b\"}\n"}}}});
-  cluster.put(kube::kEldrPolicies, sample_policy());
 }
 
 Result<Reconciled> World::reconcile() { return reconciler->reconcile(kPolicyKey); }

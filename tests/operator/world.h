@@ -66,6 +66,8 @@ class World : public ::testing::Test {
   void settle();
   /// Everything: the operator, a successful calibrator and the Deployment controller, until all is quiet.
   void run_to_ready();
+  /// The operator's process ends and another begins: nothing is remembered.
+  void restart_operator();
 
   // --- the other actors
   void change_policy(const std::function<void(Json&)>& change);
@@ -74,6 +76,7 @@ class World : public ::testing::Test {
   void scale_decode(int replicas);
   /// Pods of the decode Deployment come and go until there are as many as it wants; the youngest go first.
   void follow_decode_scale();
+  void restart_pod_names() { pods_made_ = 0; }
   /// The router Deployment's controller: keeps ReplicaSets, and finishes the roll-out when `succeed`.
   void run_deployment_controller(bool succeed = true);
   void exceed_progress_deadline();
