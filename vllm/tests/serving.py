@@ -127,7 +127,7 @@ class Server:
             start_new_session=True,
         )
 
-    def wait(self, seconds: float = 240) -> Server:
+    def wait(self, seconds: float = 600) -> Server:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self.process.poll() is not None:

@@ -140,3 +140,27 @@ def test_preempted_requests(
         check(answers, asked, truths, "qwen3")
     print(f"\n{preemptions:.0f} preemptions")
     assert preemptions > 0
+
+
+def test_slots_from_the_forward_context(
+    python: Path,
+    work: Path,
+    model: Callable[[str], Path],
+    truth: Callable[[str, Sequence[Sequence[int]]], Path],
+) -> None:
+    """Inside a CUDA graph the attention layers call no connector; slots then come from the forward context
+    alone."""
+    asked = prompts(7)[:12]
+    truths = load_truth(truth("qwen3", asked))
+    connector = {
+        **eldr_connector(full_cuda_graphs=True),
+        "kv_connector": "ForwardContextConnector",
+        "kv_connector_module_path": "forward_context_connector",
+    }
+    arguments = [*PLUGIN, *transfer_config(connector), "--max-num-batched-tokens", CHUNK]
+    environment = {"PYTHONPATH": str(Path(__file__).resolve().parent)}
+    with Server(
+        python, model("qwen3"), work / "context.log", arguments, max_model_len=1024, environment=environment
+    ) as server:
+        check([server.prefill(p) for p in asked], asked, truths, "qwen3")
+        check(server.prefill_all(asked, 12), asked, truths, "qwen3")

@@ -202,7 +202,7 @@ class System:
         )
         self.decode = [self._decode_worker(i) for i in range(2)]
         for server in (self.prefill, *self.decode):
-            server.wait(420)
+            server.wait()
         self.router = Router(
             self.programs / "eldr-router",
             self.work,
@@ -307,7 +307,7 @@ class System:
         headers = self.all_through_router()
         assert len({h["x-eldr-worker"] for h in headers}) == 1
         self.decode[1] = self._decode_worker(1, port=dead.port)
-        self.decode[1].wait(420)
+        self.decode[1].wait()
         port = str(dead.port)
         begin = time.monotonic()
 
