@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrator/collect/curl_transport.h"
 
+#include <algorithm>
 #include <mutex>
 #include <vector>
 

@@ -2,6 +2,7 @@
 #include "calibrator/collect/engine_client.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>

@@ -16,8 +16,8 @@
 namespace eldr::calibrator {
 
 struct EngineOptions {
-  std::string base_url;  ///< "http://host:port", with or without a slash at the end
-  std::string model;
+  std::string base_url = {};  ///< "http://host:port", with or without a slash at the end
+  std::string model = {};
   std::uint32_t decode_tokens = 128;
   std::size_t top_k = 0;  ///< for SGLang's form
   bool keep_decode_experts = false;

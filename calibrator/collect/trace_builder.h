@@ -14,9 +14,9 @@
 namespace eldr::calibrator {
 
 struct TraceShape {
-  std::string model;
-  std::uint32_t experts = 0;                ///< 0: derived
-  std::vector<std::int32_t> layer_numbers;  ///< of the engine's rows; empty: 0, 1, 2 …
+  std::string model = {};
+  std::uint32_t experts = 0;                     ///< 0: derived
+  std::vector<std::int32_t> layer_numbers = {};  ///< of the engine's rows; empty: 0, 1, 2 …
 };
 
 /// `counts[i]` is nullopt for a request that was refused; it is left out, with its label. Requests with no

@@ -38,9 +38,9 @@ using Download =
     std::function<Status(const std::string& url, const ByteSink& sink, const std::stop_token& stop)>;
 
 struct DatasetSource {
-  std::string file;             ///< path, or "-" for `input`
-  std::string url;              ///< used when `file` is empty
-  std::string expected_sha256;  ///< empty: not checked
+  std::string file = {};             ///< path, or "-" for `input`
+  std::string url = {};              ///< used when `file` is empty
+  std::string expected_sha256 = {};  ///< empty: not checked
   std::string temp_directory = "/tmp";
   std::uint64_t max_bytes = std::uint64_t{16} << 30U;  ///< largest download or standard input
   std::FILE* input = stdin;

@@ -28,7 +28,7 @@ struct FitOptions {
   std::uint32_t restarts = 8;
   unsigned threads = 1;
   double tau = 0.1;
-  std::string fit_hash;
+  std::string fit_hash = {};
 };
 
 struct TransformQuality {

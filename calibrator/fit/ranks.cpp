@@ -12,12 +12,57 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 __extension__ using SignedWide = __int128;
 
+// Keys have 31 bits. Two passes sort by the upper 22, after which few entries are out of place, and those not
+// far: insertion mends that. Where it does not (many keys that differ in the lowest bits alone), a pass over
+// those comes first.
 constexpr unsigned kDigitBits = 11;
 constexpr std::size_t kBuckets = std::size_t{1} << kDigitBits;
-constexpr unsigned kPasses = 3;  // 33 bits >= 31
+constexpr unsigned kLowBits = 31 - 2 * kDigitBits;
+constexpr std::size_t kMovesAnEntry = 2;
 
-std::size_t digit(std::uint64_t entry, unsigned pass) {
-  return (entry >> (32U + pass * kDigitBits)) & (kBuckets - 1);
+std::size_t digit(std::uint64_t entry, unsigned shift) { return (entry >> (32U + shift)) & (kBuckets - 1); }
+
+/// One stable counting sort by the digit at `shift`, from `from` into `to`. False: all share it, nothing was
+/// moved.
+bool counting_pass(const std::vector<std::uint64_t>& from, std::vector<std::uint64_t>& to, unsigned shift) {
+  std::array<std::uint32_t, kBuckets> start{};
+  for (const std::uint64_t entry : from) {
+    ++start[digit(entry, shift)];
+  }
+  if (start[digit(from.front(), shift)] == from.size()) {
+    return false;
+  }
+  std::uint32_t sum = 0;
+  for (std::uint32_t& slot : start) {
+    const std::uint32_t count = slot;
+    slot = sum;
+    sum += count;
+  }
+  for (const std::uint64_t entry : from) {
+    to[start[digit(entry, shift)]++] = entry;
+  }
+  return true;
+}
+
+/// Sorts by key what is nearly sorted. False: it took too many moves and was given up half-way.
+bool insertion_pass(std::vector<std::uint64_t>& entries) {
+  std::size_t moves_left = kMovesAnEntry * entries.size();
+  for (std::size_t i = 1; i < entries.size(); ++i) {
+    const std::uint64_t entry = entries[i];
+    if (entry >> 32U >= entries[i - 1] >> 32U) {
+      continue;
+    }
+    std::size_t hole = i;
+    for (; hole > 0 && entry >> 32U < entries[hole - 1] >> 32U; --hole) {
+      entries[hole] = entries[hole - 1];
+    }
+    entries[hole] = entry;
+    if (i - hole > moves_left) {
+      return false;
+    }
+    moves_left -= i - hole;
+  }
+  return true;
 }
 
 /// Sum of (doubled rank - mean)^2, from the sum of squares: the mean of n doubled ranks is n + 1, ties or
@@ -50,28 +95,20 @@ std::uint64_t* SpearmanSorter::begin(std::size_t n) {
 }
 
 void SpearmanSorter::sort() {
-  // Least significant digit first; one sweep counts the digits of all passes.
-  std::array<std::array<std::uint32_t, kBuckets>, kPasses> starts{};
-  for (const std::uint64_t entry : entries_) {
-    for (unsigned pass = 0; pass < kPasses; ++pass) {
-      ++starts[pass][digit(entry, pass)];
-    }
+  if (entries_.empty()) {
+    return;
   }
-  for (unsigned pass = 0; pass < kPasses; ++pass) {
-    auto& start = starts[pass];
-    if (std::find(start.begin(), start.end(), entries_.size()) != start.end()) {
-      continue;  // all entries share this digit
+  const auto pass = [&](unsigned shift) {
+    if (counting_pass(entries_, other_, shift)) {
+      entries_.swap(other_);
     }
-    std::uint32_t sum = 0;
-    for (std::uint32_t& slot : start) {
-      const std::uint32_t count = slot;
-      slot = sum;
-      sum += count;
-    }
-    for (const std::uint64_t entry : entries_) {
-      other_[start[digit(entry, pass)]++] = entry;
-    }
-    entries_.swap(other_);
+  };
+  pass(kLowBits);
+  pass(kLowBits + kDigitBits);
+  if (!insertion_pass(entries_)) {
+    pass(0);
+    pass(kDigitBits);
+    pass(2 * kDigitBits);
   }
 }
 

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs eldr-calibrate itself: exit codes, what it prints, signals, and no half files.
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/signature/centroids.h"
+#include "lib/signature/trace.h"
+#include "tests/calibrator/engine_double.h"
+#include "tests/calibrator/samples.h"
+
+namespace eldr::calibrator {
+namespace {
+
+using nlohmann::json;
+using testing::EngineDouble;
+
+struct Ended {
+  int exit = -1;
+  std::string out;
+  std::string err;
+};
+
+/// A child process. Output goes to files, so that it never blocks.
+class Child {
+ public:
+  Child(const std::string& folder, std::vector<std::string> arguments,
+        const std::string& input = "/dev/null") {
+    out_ = folder + "/out";
+    err_ = folder + "/err";
+    arguments.insert(arguments.begin(), ELDR_CALIBRATE);
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(open(input.c_str(), O_RDONLY), 0);
+      dup2(open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
+      dup2(open(err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+      std::vector<char*> argv;
+      for (std::string& argument : arguments) {
+        argv.push_back(argument.data());
+      }
+      argv.push_back(nullptr);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+  }
+  void signal(int number) const { kill(pid_, number); }
+  Ended wait() const {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read(out_), read(err_)};
+  }
+  static std::string read(const std::string& path) {
+    std::ifstream in(path);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+ private:
+  pid_t pid_;
+  std::string out_;
+  std::string err_;
+};
+
+class Program : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = ::testing::TempDir() + "/eldr-program-" + std::to_string(getpid()) + "-" +
+              ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::create_directories(folder_);
+    ASSERT_TRUE(signature::save_trace(at("trace.safetensors"), samples::trace(1, {.requests = 60})));
+    std::ofstream prompts(at("prompts.jsonl"));
+    for (int i = 0; i < 60; ++i) {
+      const std::string label(1, static_cast<char>('a' + i % 3));
+      prompts << json({{"prompt", label + " prompt number " + std::to_string(i)}, {"label", label}}).dump()
+              << '\n';
+    }
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string at(const std::string& name) const { return folder_ + "/" + name; }
+  Ended run(const std::vector<std::string>& arguments, const std::string& input = "/dev/null") const {
+    return Child(folder_, arguments, input).wait();
+  }
+  /// Files in the folder but for those the test made itself.
+  std::set<std::string> left_behind() const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      names.insert(entry.path().filename().string());
+    }
+    for (const char* known : {"trace.safetensors", "prompts.jsonl", "out", "err"}) {
+      names.erase(known);
+    }
+    return names;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(Program, HelpAndVersion) {
+  const Ended version = run({"--version"});
+  EXPECT_EQ(version.exit, 0);
+  EXPECT_EQ(version.out.rfind("eldr-calibrate ", 0), 0U);
+  for (const char* command : {"collect", "fit", "run", "inspect"}) {
+    const Ended help = run({command, "--help"});
+    EXPECT_EQ(help.exit, 0) << command;
+    EXPECT_FALSE(help.out.empty());
+  }
+}
+
+TEST_F(Program, ExitCodes) {
+  std::ofstream(at("broken.safetensors")) << "not a trace";
+  std::ofstream(at("bad.jsonl")) << "nonsense\nnonsense\n";
+  struct Row {
+    std::vector<std::string> arguments;
+    int exit;
+    std::string says;
+  };
+  const std::string trace = at("trace.safetensors");
+  const std::string out = at("c.safetensors");
+  const std::vector<Row> rows = {
+      {{}, 64, "subcommand"},
+      {{"dance"}, 64, ""},
+      {{"fit"}, 64, "--trace"},
+      {{"fit", "--trace", trace, "--out", out, "--clusters", "zero"}, 64, "--clusters"},
+      {{"fit", "--trace", trace, "--out", out, "--clusters", "2", "--transform", "cube"}, 64, "--transform"},
+      {{"fit", "--trace", at("none"), "--out", out, "--clusters", "2"}, 66, "none"},
+      {{"fit", "--trace", at("broken.safetensors"), "--out", out, "--clusters", "2"},
+       65,
+       "broken.safetensors"},
+      {{"fit", "--trace", trace, "--out", out, "--clusters", "61"}, 65, "number of requests, 60"},
+      {{"fit", "--trace", trace, "--out", out, "--clusters", "2", "--ep-ranks", "5"}, 65, "must divide"},
+      {{"fit", "--trace", trace, "--out", out, "--clusters", "2", "--backend", "cuda"},
+       78,
+       "no CUDA backend"},
+      {{"--config", at("none.toml"), "fit", "--trace", trace, "--out", out, "--clusters", "2"},
+       66,
+       "none.toml"},
+      {{"inspect", at("none")}, 66, "none"},
+      {{"inspect", at("broken.safetensors")}, 65, "broken"},
+      {{"run", "--trace", trace, "--clusters", "2"}, 64, "--publish-configmap"},
+      {{"run", "--clusters", "2", "--out", out}, 64, "--engine"},
+      {{"run", "--clusters", "2", "--out", out, "--from-cache"}, 64, "--cache-dir"},
+      {{"run", "--clusters", "2", "--out", out, "--from-cache", "--cache-dir", folder_, "--collect-hash",
+        "abc"},
+       66,
+       "abc.safetensors"},
+      {{"run", "--trace", trace, "--model", "another", "--clusters", "2", "--out", out}, 65, "test-moe"},
+      {{"run", "--trace", trace, "--clusters", "2", "--publish-configmap", "c", "--kubeconfig", at("none")},
+       78,
+       "none"},
+      {{"collect", "--model", "m", "--engine", "http://127.0.0.1:1", "--dataset", at("none.jsonl"), "--out",
+        out},
+       66,
+       "none.jsonl"},
+      {{"collect", "--model", "m", "--engine", "http://127.0.0.1:1", "--dataset", at("bad.jsonl"), "--out",
+        out},
+       65,
+       "line 1: is not JSON"},
+      {{"collect", "--model", "m", "--engine", "http://127.0.0.1:1", "--dataset", at("prompts.jsonl"),
+        "--out", out, "--engine-wait", "1"},
+       69,
+       "not healthy after 1 s"},
+      {{"collect", "--model", "m", "--engine", "ftp://host", "--dataset", at("prompts.jsonl"), "--out", out},
+       78,
+       "ftp://host"},
+      {{"collect", "--model", "m", "--engine", "http://127.0.0.1:1", "--dataset", at("prompts.jsonl"),
+        "--dataset-sha256", "12", "--out", out},
+       64,
+       "64 hex digits"},
+  };
+  for (const Row& row : rows) {
+    const Ended ended = run(row.arguments);
+    std::string line = "eldr-calibrate";
+    for (const std::string& argument : row.arguments) {
+      line += " " + argument;
+    }
+    EXPECT_EQ(ended.exit, row.exit) << line << "\n" << ended.err;
+    EXPECT_NE(ended.err.find(row.says), std::string::npos) << line << "\n" << ended.err;
+    EXPECT_FALSE(std::filesystem::exists(out)) << line;
+  }
+}
+
+TEST_F(Program, TheReasonOfAFailureIsInTheTerminationLog) {
+  const Ended ended = run({"fit", "--trace", at("none"), "--out", at("c"), "--clusters", "2",
+                           "--termination-log", at("reason"), "--log-format", "json"});
+  EXPECT_EQ(ended.exit, 66);
+  const std::string reason = Child::read(at("reason"));
+  EXPECT_NE(reason.find(at("none")), std::string::npos);
+  EXPECT_EQ(json::parse(ended.err)["msg"], reason);
+}
+
+TEST_F(Program, FitWritesAFileThatInspectReads) {
+  const std::string out = at("c.safetensors");
+  const Ended fit =
+      run({"fit", "--trace", at("trace.safetensors"), "--clusters", "3", "--out", out, "--json"});
+  ASSERT_EQ(fit.exit, 0) << fit.err;
+  const json report = json::parse(fit.out);
+  const auto set = signature::load_centroids(out);
+  ASSERT_TRUE(set) << set.error().message;
+  EXPECT_EQ(set->clusters(), 3U);
+  EXPECT_EQ(report["clusters"], 3);
+  EXPECT_EQ(report["layerRhos"].size(), 5U);
+  const Ended inspect = run({"inspect", out, "--json"});
+  ASSERT_EQ(inspect.exit, 0) << inspect.err;
+  EXPECT_EQ(json::parse(inspect.out)["rho"], report["rho"]);
+  const Ended text = run({"inspect", at("trace.safetensors")});
+  EXPECT_NE(text.out.find("test-moe"), std::string::npos);
+}
+
+TEST_F(Program, AConfigFileGivesOptions) {
+  std::ofstream(at("options.toml")) << "[fit]\nclusters = 4\nseed = 9\n";
+  const Ended fit = run({"--config", at("options.toml"), "fit", "--trace", at("trace.safetensors"), "--out",
+                         at("c.safetensors"), "--json"});
+  ASSERT_EQ(fit.exit, 0) << fit.err;
+  EXPECT_EQ(json::parse(fit.out)["clusters"], 4);
+  EXPECT_EQ(json::parse(fit.out)["seed"], 9);
+}
+
+TEST_F(Program, CollectsFitsAndReusesTheCache) {
+  EngineDouble engine;
+  const std::vector<std::string> inputs = {"run",
+                                           "--model",
+                                           "test-moe",
+                                           "--clusters",
+                                           "3",
+                                           "--sample-size",
+                                           "45",
+                                           "--decode-tokens",
+                                           "20",
+                                           "--cache-dir",
+                                           folder_,
+                                           "--collect-hash",
+                                           "c0ffee",
+                                           "--out",
+                                           at("c.safetensors"),
+                                           "--json"};
+  auto collecting = inputs;
+  collecting.insert(collecting.end(), {"--engine", engine.url(), "--dataset", at("prompts.jsonl")});
+  const Ended first = run(collecting);
+  ASSERT_EQ(first.exit, 0) << first.err;
+  EXPECT_EQ(engine.completions(), 45U);
+  const auto trace = signature::load_trace(at("c0ffee.safetensors"));
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->requests(), 45U);
+  EXPECT_EQ(trace->labels.size(), 45U);
+  EXPECT_EQ(trace->decode_tokens.front(), 19U);
+  EXPECT_EQ(left_behind(), (std::set<std::string>{"c.safetensors", "c0ffee.safetensors"}));
+
+  const std::string bytes = Child::read(at("c.safetensors"));
+  const Ended again = run(collecting);
+  ASSERT_EQ(again.exit, 0) << again.err;
+  EXPECT_EQ(engine.completions(), 45U) << "nothing is collected twice";
+  EXPECT_EQ(Child::read(at("c.safetensors")), bytes);
+
+  engine.stop();
+  auto from_cache = inputs;
+  from_cache.emplace_back("--from-cache");
+  EXPECT_EQ(run(from_cache).exit, 0);
+}
+
+TEST_F(Program, CollectReadsStandardInput) {
+  EngineDouble engine;
+  const Ended ended = run({"collect", "--model", "test-moe", "--engine", engine.url(), "--dataset", "-",
+                           "--out", at("t.safetensors"), "--json"},
+                          at("prompts.jsonl"));
+  ASSERT_EQ(ended.exit, 0) << ended.err;
+  EXPECT_EQ(json::parse(ended.out)["requests"], 60);
+}
+
+TEST_F(Program, AWrongModelAndADyingEngine) {
+  EngineDouble other("something-else");
+  const auto collect = [&](const std::string& url) {
+    return run({"collect", "--model", "test-moe", "--engine", url, "--dataset", at("prompts.jsonl"), "--out",
+                at("t.safetensors"), "--retries", "1", "--concurrency", "2"});
+  };
+  const Ended wrong = collect(other.url());
+  EXPECT_EQ(wrong.exit, 78);
+  EXPECT_NE(wrong.err.find("it serves \"something-else\""), std::string::npos) << wrong.err;
+
+  EngineDouble dying("test-moe", [](std::size_t number, const http::Request&, http::ResponseWriter& answer) {
+    if (number > 10) {
+      answer.abort();
+    }
+    return number > 10;
+  });
+  const Ended died = collect(dying.url());
+  EXPECT_EQ(died.exit, 69) << died.err;
+  EXPECT_FALSE(std::filesystem::exists(at("t.safetensors")));
+  EXPECT_TRUE(std::filesystem::exists(at("t.safetensors.partial")));
+
+  EngineDouble healthy;
+  const Ended resumed = collect(healthy.url());
+  EXPECT_EQ(resumed.exit, 0) << resumed.err;
+  EXPECT_LE(healthy.completions(), 51U) << "finished requests are not repeated";
+  EXPECT_FALSE(std::filesystem::exists(at("t.safetensors.partial")));
+}
+
+TEST_F(Program, NoPromptReachesTheLog) {
+  EngineDouble engine("test-moe", [](std::size_t, const http::Request&, http::ResponseWriter& answer) {
+    answer.respond(400, "application/json", R"({"error":{"message":"cannot take 'a prompt number 0'"}})");
+    return true;
+  });
+  const Ended ended = run({"collect", "--model", "test-moe", "--engine", engine.url(), "--dataset",
+                           at("prompts.jsonl"), "--out", at("t.safetensors"), "--log-level", "trace"});
+  EXPECT_EQ(ended.exit, 65);
+  EXPECT_EQ(ended.err.find("prompt number"), std::string::npos) << ended.err;
+}
+
+TEST_F(Program, SigtermStopsCleanly) {
+  EngineDouble engine("test-moe", [](std::size_t number, const http::Request&, http::ResponseWriter& answer) {
+    while (number > 5 && !answer.client_gone()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return number > 5;
+  });
+  const Child child(folder_, {"collect", "--model", "test-moe", "--engine", engine.url(), "--dataset",
+                              at("prompts.jsonl"), "--out", at("t.safetensors")});
+  for (int i = 0; i < 500 && engine.completions() < 10; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  child.signal(SIGTERM);
+  const Ended ended = child.wait();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_EQ(ended.exit, 75) << ended.err;
+  EXPECT_NE(ended.err.find("stopped"), std::string::npos);
+  EXPECT_EQ(left_behind(), std::set<std::string>{"t.safetensors.partial"});
+}
+
+}  // namespace
+}  // namespace eldr::calibrator
