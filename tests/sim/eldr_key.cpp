@@ -43,11 +43,13 @@ json bad_eldr_key(const json& good, const std::string& form) {
   json bad = good;
   const std::string counts = good.at("counts").get<std::string>();
   if (form == "base64") {
-    bad["counts"] = "!" + counts.substr(1);
+    std::string broken = counts.empty() ? std::string(4, 'A') : counts;
+    broken.front() = '!';
+    bad["counts"] = std::move(broken);
   } else if (form == "short") {
     bad["counts"] = counts.substr(0, counts.size() / 8 * 4);
   } else if (form == "long") {
-    bad["counts"] = "AAAA" + counts;
+    bad["counts"] = std::string(4, 'A').append(counts);
   } else if (form == "dtype") {
     bad["dtype"] = "f64";
   } else if (form == "version") {

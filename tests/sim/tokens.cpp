@@ -53,7 +53,7 @@ std::vector<std::uint32_t> tokenize(std::string_view text) {
 std::string token_text(const TextProfile& profile, std::uint64_t seed, std::uint32_t index) {
   const WordList& words = kAnswerWords[static_cast<std::size_t>(profile.domain)];
   Random random(seed + index);
-  return " " + std::string(words[random.below(words.size())]);
+  return std::string(1, ' ').append(words[random.below(words.size())]);
 }
 
 }  // namespace eldr::sim
