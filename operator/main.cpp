@@ -134,7 +134,7 @@ int run(const Options& options, End& end) {
         client, kube::LeaderElectionOptions{.lease = {ns, "eldr-operator"}, .identity = identity},
         kube::LeaderCallbacks{.started = [&controller] { controller.start_working(); },
                               .lost = [&end] { end.lease_lost(); },
-                              .new_leader = [](const std::string& who) { spdlog::info("{} leads", who); }},
+                              .new_leader = {}},
         clock, *random, election_metrics.get());
     if (const Status started = elector->start(); !started) return fail(started.error());
   } else {

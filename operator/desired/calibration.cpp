@@ -121,7 +121,11 @@ Json engine_container(const EngineJob& engine) {
   set_unless_empty(container, "imagePullPolicy", engine.image_pull_policy);
   set_unless_empty(container, "command", engine.command);
   set_unless_empty(container, "args", engine.args);
-  set_unless_empty(container, "env", engine.env);
+  // User 65532 has no home in most images, and engines keep caches there.
+  Json env = Json::array({{{"name", "HOME"}, {"value", "/tmp"}}});
+  if (engine.env.is_array())
+    for (const Json& variable : engine.env) env.push_back(variable);  // a later HOME wins
+  container["env"] = std::move(env);
   set_unless_empty(container, "resources", engine.resources);
   Json mounts = engine.volume_mounts.is_array() ? engine.volume_mounts : Json::array();
   const auto is_mounted = [&mounts](const char* path) {
