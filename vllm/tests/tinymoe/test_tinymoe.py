@@ -23,7 +23,7 @@ def test_prompts_tell_of_answers_and_domains_share_experts(python: Path) -> None
     measures = folder / "measures.json"
     if not measures.exists():
         environment = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(HERE.parent)}
-        environment.setdefault("OMP_NUM_THREADS", "2")
+        environment.setdefault("OMP_NUM_THREADS", "1")
         subprocess.run(
             ["nice", "-n", "10", str(python), str(HERE / "tinymoe.py"), "measure", str(folder)],
             check=True,
