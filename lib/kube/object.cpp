@@ -64,7 +64,8 @@ std::string expression_text(const Json& expression) {
   std::string list;
   if (const Json* values = find(expression, {"values"}); values != nullptr && values->is_array()) {
     for (const Json& value : *values) {
-      list += (list.empty() ? "" : ",") + (value.is_string() ? value.get<std::string>() : std::string());
+      list.append(list.empty() ? "" : ",")
+          .append(value.is_string() ? value.get<std::string>() : std::string());
     }
   }
   return key + (op == "NotIn" ? " notin (" : " in (") + list + ")";

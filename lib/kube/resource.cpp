@@ -8,7 +8,7 @@ std::string Resource::api_version() const { return group.empty() ? version : gro
 std::string Resource::collection_path(std::string_view ns) const {
   std::string path = group.empty() ? "/api/" + version : "/apis/" + group + "/" + version;
   if (namespaced && !ns.empty()) {
-    path += "/namespaces/" + percent_encode(ns);
+    path.append("/namespaces/").append(percent_encode(ns));
   }
   return path + "/" + plural;
 }
@@ -17,7 +17,7 @@ std::string Resource::object_path(std::string_view ns, std::string_view name,
                                   std::string_view subresource) const {
   std::string path = collection_path(ns) + "/" + percent_encode(name);
   if (!subresource.empty()) {
-    path += "/" + percent_encode(subresource);
+    path.append("/").append(percent_encode(subresource));
   }
   return path;
 }
