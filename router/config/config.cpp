@@ -201,8 +201,9 @@ std::string_view name_of(WithoutPrefill choice) {
 
 Result<WorkerAddress> parse_worker_url(std::string_view url) {
   const auto wrong = [&] {
-    return failure(Code::kInvalid,
-                   "\"" + std::string(url) + "\" is not allowed, expected http://host:port without a path");
+    std::string message = "\"";
+    message.append(url).append("\" is not allowed, expected http://host:port without a path");
+    return failure(Code::kInvalid, std::move(message));
   };
   constexpr std::string_view kScheme = "http://";
   if (!url.starts_with(kScheme)) return wrong();
