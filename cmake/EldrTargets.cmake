@@ -28,6 +28,7 @@ function(eldr_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE eldr_rules ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_compile_options(${name} PRIVATE -O0)  # what is tested is optimised; the tests need only compile quickly
   target_compile_definitions(${name} PRIVATE ELDR_SOURCE_DIR="${CMAKE_SOURCE_DIR}" ELDR_BINARY_DIR="${CMAKE_BINARY_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   add_test(NAME ${name} COMMAND ${name})
