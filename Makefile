@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export KEEP
 
-.PHONY: help setup build images test test-unit test-integration test-e2e demo cluster-up cluster-down format check-format fuzz asan tsan install clean
+.PHONY: help setup build images test test-vllm test-unit test-integration test-e2e demo cluster-up cluster-down format check-format fuzz asan tsan install clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,10 @@ test-integration: build ## only the tests that need an API server
 
 test-e2e: images ## only the end-to-end tests
 	@scripts/test e2e
+
+test-vllm: build ## the plugin's tests and the whole system on real vLLM on CPU (3 GB download, 10 GB of memory, 10 minutes)
+	@vllm/tests/run unit
+	@vllm/tests/system/run --random-model
 
 cluster-up: images ## a local Kubernetes with the operator installed; prints its kubeconfig
 	@demo/cluster up

@@ -15,7 +15,6 @@ option(ELDR_BUILD_ROUTER "Build eldr-router" ${_eldr_default})
 option(ELDR_BUILD_CALIBRATOR "Build eldr-calibrate" ${_eldr_default})
 option(ELDR_BUILD_SIM "Build eldr-sim-worker" ${_eldr_default})
 option(ELDR_BUILD_TESTS "Build the tests of what is built" ON)
-option(ELDR_BUILD_BENCH "Build the benchmarks" OFF)
 option(ELDR_BUILD_FUZZERS "Build libFuzzer targets (needs clang)" OFF)
 set(ELDR_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
 

@@ -8,6 +8,7 @@ For bodies of 1, 32 and 220 KB: requests go over kept-alive connections through 
 is read from /proc before and after. The load generator and the workers are other processes, so that their cost
 does not count, and the figure does not depend on how busy the machine is.
 """
+
 import argparse
 import multiprocessing
 import os
@@ -18,10 +19,14 @@ import tempfile
 import threading
 import time
 
-PREFILL = (b'{"id":"cmpl-1","choices":[{"finish_reason":"length","index":0,"text":"a"}],"kv_transfer_params":'
-           b'{"do_remote_prefill":true,"do_remote_decode":false,"remote_block_ids":[[1,2,3,4]],"remote_engine_id":"e",'
-           b'"remote_host":"127.0.0.1","remote_port":5600,"tp_size":1}}')
-DECODE = b'{"id":"cmpl-2","choices":[{"index":0,"text":"out"}],"usage":{"prompt_tokens":7,"completion_tokens":1}}'
+PREFILL = (
+    b'{"id":"cmpl-1","choices":[{"finish_reason":"length","index":0,"text":"a"}],"kv_transfer_params":'
+    b'{"do_remote_prefill":true,"do_remote_decode":false,"remote_block_ids":[[1,2,3,4]],"remote_engine_id":"e",'
+    b'"remote_host":"127.0.0.1","remote_port":5600,"tp_size":1}}'
+)
+DECODE = (
+    b'{"id":"cmpl-2","choices":[{"index":0,"text":"out"}],"usage":{"prompt_tokens":7,"completion_tokens":1}}'
+)
 
 
 def read_message(connection, pending):
@@ -48,7 +53,9 @@ def read_message(connection, pending):
 
 
 def serve(listener, body):
-    answer = (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)) + body
+    answer = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+    ) + body
 
     def connection_thread(connection):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -75,8 +82,10 @@ def cpu_seconds(pid):
 
 
 def run_clients(port, body, clients, each):
-    request = (b"POST /v1/completions HTTP/1.1\r\nHost: router\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-               % len(body)) + body
+    request = (
+        b"POST /v1/completions HTTP/1.1\r\nHost: router\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        % len(body)
+    ) + body
     failed = []
 
     def client():
@@ -106,14 +115,16 @@ def run_clients(port, body, clients, each):
 
 
 def body_of(size):
-    text = "The quick brown fox said: \\\"jump\\\" over the lazy d\u00f6g.\\n"
-    prompt = (text * (size // len(text.encode()) + 1)).encode()[:size - 60]
+    text = 'The quick brown fox said: \\"jump\\" over the lazy d\u00f6g.\\n'
+    prompt = (text * (size // len(text.encode()) + 1)).encode()[: size - 60]
     prompt = prompt.decode(errors="ignore").rstrip("\\").encode()
     return b'{"model":"m","prompt":"' + prompt + b'","max_tokens":16,"temperature":0.7}'
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--router", default="build/bin/eldr-router")
     arguments.add_argument("--requests", type=int, default=2000)
     arguments.add_argument("--clients", type=int, default=8)
@@ -123,9 +134,11 @@ def main():
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
-        config.write(f"listen: 127.0.0.1:{port}\nadmin: 127.0.0.1:0\nthreads: 1\nloadPollSeconds: 0\n"
-                     f'prefill: [{{url: "http://127.0.0.1:{prefill}"}}]\n'
-                     f'decode: [{", ".join(f"""{{url: "http://127.0.0.1:{d}"}}""" for d in decode)}]\n')
+        config.write(
+            f"listen: 127.0.0.1:{port}\nadmin: 127.0.0.1:0\nthreads: 1\nloadPollSeconds: 0\n"
+            f'prefill: [{{url: "http://127.0.0.1:{prefill}"}}]\n'
+            f'decode: [{", ".join(f"""{{url: "http://127.0.0.1:{d}"}}""" for d in decode)}]\n'
+        )
         config.flush()
         router = subprocess.Popen([options.router, "--config", config.name, "--log-level", "warn"])
         try:
@@ -143,7 +156,10 @@ def main():
                 before = cpu_seconds(router.pid)
                 run_clients(port, body, options.clients, each)
                 spent = cpu_seconds(router.pid) - before
-                print(f"{size // 1000:>5} KB {each * options.clients:>9} {spent / (each * options.clients) * 1e6:>13.0f} us", flush=True)
+                print(
+                    f"{size // 1000:>5} KB {each * options.clients:>9} {spent / (each * options.clients) * 1e6:>13.0f} us",
+                    flush=True,
+                )
         finally:
             router.terminate()
             router.wait()

@@ -65,7 +65,9 @@ def make_prompts(count, seed):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=400, help="number of prompts, 1 to 100000 (default 400)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", default="-", help="file, or - for standard output")

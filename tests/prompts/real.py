@@ -27,7 +27,9 @@ def json_lines(text):
 def load(folder):
     """label -> prompts."""
     pools = {
-        "code": [row["prompt"] for row in json_lines((folder / "HumanEval.jsonl").read_text(encoding="utf-8"))],
+        "code": [
+            row["prompt"] for row in json_lines((folder / "HumanEval.jsonl").read_text(encoding="utf-8"))
+        ],
         "math": [
             row["question"]
             for row in json_lines(lzma.decompress((folder / "gsm8k_test.jsonl.xz").read_bytes()).decode())
@@ -60,7 +62,9 @@ def draw(pools, count, rng):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=400)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", default="-", help="file, or - for standard output")
