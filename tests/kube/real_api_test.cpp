@@ -233,7 +233,7 @@ class OldVersionOnce final : public Transport {
  public:
   explicit OldVersionOnce(std::shared_ptr<Transport> inner) : inner_(std::move(inner)) {}
   Result<HttpResponse> send(const HttpRequest& request) override {
-    lists += request.target.find("configmaps?") != std::string::npos ? 1 : 0;
+    lists += request.target.find("probes?") != std::string::npos ? 1 : 0;
     return inner_->send(request);
   }
   Result<StreamResponse> open_stream(const HttpRequest& request, std::chrono::milliseconds longest) override {
@@ -251,18 +251,37 @@ class OldVersionOnce final : public Transport {
 };
 
 TEST_F(RealApi, InformerSurvivesAResourceVersionThatIsTooOld) {
+  // A kind that is new: the server's history of it begins now, so that version 1 is too old for certain.
+  const Resource definitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions",
+                             "CustomResourceDefinition", false};
+  const std::string group = ns + ".test.eldr.dev";
+  const Resource probes{group, "v1", "probes", "Probe", true};
+  const Json schema = {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
+  const Json version = {
+      {"name", "v1"}, {"served", true}, {"storage", true}, {"schema", {{"openAPIV3Schema", schema}}}};
+  const Json names = {{"plural", "probes"}, {"singular", "probe"}, {"kind", "Probe"}};
+  const Json definition = {
+      {"metadata", {{"name", "probes." + group}}},
+      {"spec", {{"group", group}, {"scope", "Namespaced"}, {"names", names}, {"versions", {version}}}}};
+  const auto defined = client->create(definitions, "", definition);
+  ASSERT_TRUE(defined) << defined.error().to_string();
+  const Json before = {{"metadata", {{"name", "before"}}}};
+  ASSERT_TRUE(eventually([&] { return client->create(probes, ns, before).has_value(); }, 30s));
+
   auto old_once = std::make_shared<OldVersionOnce>(transport);
   const Client through(old_once, {}, clock);
-  ASSERT_TRUE(client->create(kConfigMaps, ns, config_map("before", "1")));
   Informer informer(
-      through, {.resource = kConfigMaps, .ns = ns, .label_selector = kMine}, [](const ObjectKey&) {}, clock,
-      *random);
+      through,
+      {.resource = probes, .ns = ns, .label_selector = {}, .field_selector = {}, .mapper = {}, .watcher = {}},
+      [](const ObjectKey&) {}, clock, *random);
   informer.start();
   ASSERT_TRUE(informer.wait_for_sync(20s));
-  ASSERT_TRUE(eventually([&] { return old_once->watches >= 2; }));
+  EXPECT_TRUE(eventually([&] { return old_once->watches >= 2; }));
   EXPECT_EQ(old_once->lists, 2) << "the 410 made it list again";
-  ASSERT_TRUE(client->create(kConfigMaps, ns, config_map("after", "1")));
+  ASSERT_TRUE(client->create(probes, ns, {{"metadata", {{"name", "after"}}}}));
   EXPECT_TRUE(eventually([&] { return informer.store().size() == 2; }));
+  informer.stop();
+  EXPECT_TRUE(client->remove(definitions, {"", "probes." + group}));
 }
 
 TEST_F(RealApi, WatchEndsRegularlyAndMalformedVersionIsAnError) {
