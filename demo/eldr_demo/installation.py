@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -90,5 +91,23 @@ def _trace_volume(kubectl, cluster):
     )
 
 
-def apply_policy(kubectl):
-    kubectl.apply((MANIFESTS / "policy.yaml").read_text())
+def apply_policy(kubectl, cluster):
+    text = (MANIFESTS / "policy.yaml").read_text()
+    if cluster.external and not kubectl.list("storageclasses"):
+        text = re.sub(r"^    cache:.*\n", "", text, flags=re.MULTILINE)  # nothing would provide the volume
+    kubectl.apply(text)
+
+
+def uninstall(kubectl):
+    """Takes everything out of a cluster that goes on living."""
+    kubectl.run(
+        "delete", "namespace", "serving", "--ignore-not-found", "--timeout=120s", timeout=150, check=False
+    )
+    kubectl.run(
+        "delete",
+        "-k",
+        str(ROOT / "manifests" / "overlays" / "local"),
+        "--ignore-not-found",
+        timeout=150,
+        check=False,
+    )

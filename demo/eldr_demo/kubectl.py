@@ -24,8 +24,8 @@ class Kubectl:
         self.namespace = namespace
 
     def run(self, *args, stdin=None, timeout=60, check=True):
-        # What is applied names its own namespace.
-        where = [] if args[0] == "apply" else ["--namespace", self.namespace]
+        # Manifests name their own namespace.
+        where = [] if args[0] == "apply" or "-k" in args else ["--namespace", self.namespace]
         command = [self.program, "--kubeconfig", self.kubeconfig, *where, *args]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout)
         if check and done.returncode != 0:

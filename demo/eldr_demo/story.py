@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import installation
+from .access import access_to
 from .policy import Policy, active, condition, describe, is_true
 from .traffic import Traffic
 from .workers import Workers, cluster_id
@@ -26,7 +27,8 @@ class Story:
 
     def __post_init__(self):
         self.policy = Policy(self.kubectl, "demo")
-        self.workers = Workers(self.kubectl)
+        self.access = access_to(self.cluster, self.kubectl)
+        self.workers = Workers(self.kubectl, self.access)
         self.numbers = {}
 
     def traffic(self, requests=None, seed=0, concurrency=CONCURRENCY):
@@ -65,7 +67,7 @@ def install(story):
 
 def apply_policy(story):
     story.console.chapter("kubectl apply -f policy.yaml, and the conditions until Ready")
-    installation.apply_policy(story.kubectl)
+    installation.apply_policy(story.kubectl, story.cluster)
     policy = story.policy.wait_until(
         lambda p: is_true(p, "Ready") and active(p).get("clusters") == 4,
         150,
@@ -84,9 +86,8 @@ def apply_policy(story):
 
 
 def find_router(story):
-    service = story.kubectl.get("service", "demo-router") or {"spec": {}}
-    port = service["spec"].get("ports", [{"port": 80}])[0]["port"]
-    story.url = f"http://{service['spec'].get('clusterIP', '127.0.0.1')}:{port}"
+    service = story.kubectl.get("service", "demo-router")
+    story.url = story.access.service(service, service["spec"]["ports"][0]["port"])
 
 
 def measure(story, requests, seed):
@@ -235,14 +236,15 @@ CHAPTERS = (install, apply_policy, compare, scale, recalibrate, bad_dataset, del
 
 def tell(story, chapters=CHAPTERS):
     """Runs the chapters in order. A chapter that breaks is a failed claim; what follows it would only confuse."""
-    for chapter in chapters:
-        try:
+    try:
+        for chapter in chapters:
             chapter(story)
-        except Exception as error:  # noqa: BLE001 - reported as a failed claim, with its text
-            story.console.claim(
-                f"chapter {chapter.__name__} ran to its end", False, f"{type(error).__name__}: {error}"
-            )
-            break
+    except Exception as error:  # reported as a failed claim, with its text
+        story.console.claim(
+            f"chapter {chapter.__name__} ran to its end", False, f"{type(error).__name__}: {error}"
+        )
+    finally:
+        story.access.close()
     story.console.chapter("The numbers")
     for name, value in story.numbers.items():
         story.console.say(f"{name}: {value}")

@@ -6,8 +6,8 @@ import urllib.request
 
 
 class Workers:
-    def __init__(self, kubectl, selector="app=decode", port=8000):
-        self.kubectl, self.selector, self.port = kubectl, selector, port
+    def __init__(self, kubectl, access, selector="app=decode", port=8000):
+        self.kubectl, self.access, self.selector, self.port = kubectl, access, selector, port
 
     def pods(self):
         """Ready pods, by cluster id then name."""
@@ -33,7 +33,7 @@ class Workers:
 
     def _call(self, pod, method, path):
         request = urllib.request.Request(
-            f"http://{pod['status']['podIP']}:{self.port}{path}",
+            self.access.pod(pod, self.port) + path,
             method=method,
             data=b"" if method == "POST" else None,
         )
