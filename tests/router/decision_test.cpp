@@ -123,7 +123,8 @@ TEST_F(DecisionTest, WithoutASignalLoadDecides) {
 
 TEST_F(DecisionTest, AWorkerOfAnUnknownClusterIsChosenByLoad) {
   registry_.replace(Role::kDecode, {{"new", "h", 9, {}}, {"d0", "h", 1, 10}, {"old", "h", 7, 99}});
-  for (const auto& worker : registry_.snapshot()->decode)
+  const auto set = registry_.snapshot();
+  for (const auto& worker : set->decode)
     if (worker->id != "new") worker->load.began();
   const auto decision = decide(read_signal(*routing_, wire(counts_like(0))));
   EXPECT_EQ(decision.worker->id, "new");

@@ -61,8 +61,10 @@ TEST(Registry, ReadersAndWritersMayMeet) {
   std::atomic<bool> stop{false};
   std::size_t seen = 0;
   std::thread reader([&] {
-    while (!stop)
-      for (const auto& worker : registry.snapshot()->decode) seen += worker->id.size();
+    while (!stop) {
+      const auto set = registry.snapshot();  // keeps the list alive while it is read
+      for (const auto& worker : set->decode) seen += worker->id.size();
+    }
   });
   for (int i = 0; i < 2000; ++i)
     registry.replace(Role::kDecode, {spec("a"), spec("w" + std::to_string(i % 7))});
