@@ -20,8 +20,14 @@ class Cluster:
         self.kubeconfig = self.state / "admin.kubeconfig"
 
     def start(self):
-        for command in (["build"], ["up", str(self.state)], ["load", str(self.state), *self._image_files()]):
-            subprocess.run([str(TOOLS / command[0]), *command[1:]], check=True)
+        for tool, *args in (
+            ["build"],
+            ["up", str(self.state)],
+            ["load", str(self.state), *self._image_files()],
+        ):
+            code = subprocess.run([str(TOOLS / tool), *args]).returncode
+            if code != 0:
+                raise SystemExit(code)  # the tool has said what is missing
 
     def stop(self):
         subprocess.run([str(TOOLS / "down"), str(self.state)], check=False)

@@ -38,7 +38,7 @@ usage_error() { # SCRIPT MESSAGE
 find_go() {
   local -n found=$1
   local candidate version minor
-  for candidate in "${ELDR_GO:-}" "$(command -v go || true)" /usr/local/go/bin/go; do
+  for candidate in "${ELDR_GO:-}" "$(command -v go || true)" /usr/local/go/bin/go "$repository/build/tools/bin/go"; do
     [[ -n $candidate && -x $candidate ]] || continue
     version=$("$candidate" env GOVERSION 2>/dev/null) || continue
     minor=${version#go1.}
