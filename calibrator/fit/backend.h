@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heavy arithmetic of a fit behind an interface: Gram matrices, ranks, correlations. The CPU fills it
-// here; a GPU fills the same one, keeps the matrices on its side and gives the same layers and the same rho
-// within 1e-5.
+// The heavy arithmetic of a fit behind an interface: Gram matrices, ranks, correlations, distances of
+// k-means. The CPU fills it here; a GPU fills the same one, keeps the matrices on its side and gives the same
+// layers and the same rho within 1e-5.
 #pragma once
 
 #include <memory>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "calibrator/fit/features.h"
+#include "calibrator/fit/similarity_matrix.h"
 #include "lib/base/status.h"
 
 namespace eldr::calibrator {
@@ -36,8 +37,8 @@ class FitBackend {
   /// kResourceExhausted: more pairs than it can hold.
   virtual Result<std::unique_ptr<LayerScorer>> layer_scorer(const LayerFeatures& prefill,
                                                             const LayerFeatures& decode) = 0;
-  /// rows * rows^T, [N][N], symmetric to the last bit.
-  virtual Result<signature::RowMatrixF> gram(const signature::RowMatrixF& rows) = 0;
+  /// Of `rows` [N][D], each of length 1 or 0. Keeps no reference to them. Memory: 4 bytes a pair, both ways.
+  virtual Result<std::unique_ptr<SimilarityMatrix>> similarities(const signature::RowMatrixF& rows) = 0;
 };
 
 /// On the CPU, on that many threads; results do not depend on the number.

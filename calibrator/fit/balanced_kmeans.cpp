@@ -14,27 +14,36 @@
 namespace eldr::calibrator {
 namespace {
 
-using signature::RowMatrixF;
-
 /// One start of k-means over the points that have a direction.
 class Start {
  public:
-  Start(const RowMatrixF& gram, const std::vector<Eigen::Index>& points, std::uint32_t clusters,
+  Start(const SimilarityMatrix& similarities, const std::vector<std::size_t>& points, std::uint32_t clusters,
         std::int32_t capacity, Random random)
-      : gram_(gram), points_(points), clusters_(clusters), capacity_(capacity), random_(random) {}
+      : similarities_(similarities),
+        points_(points),
+        clusters_(clusters),
+        capacity_(capacity),
+        random_(random),
+        cluster_of_(similarities.requests(), kNoCluster) {}
 
   Result<Clustering> run(std::uint32_t max_iterations) {
-    Eigen::MatrixXd cost = distances_to_seeds();
+    auto cost = distances_to_seeds();
     Clustering best;
     for (std::uint32_t iteration = 0; iteration < max_iterations; ++iteration) {
-      const auto assigned = signature::solve_capacitated_assignment(cost, capacity_);
+      if (!cost) {
+        return failure(cost.error());
+      }
+      const auto assigned = signature::solve_capacitated_assignment(*cost, capacity_);
       if (!assigned) {
         return failure(assigned.error());
       }
       std::vector<std::uint32_t> assignment(assigned->begin(), assigned->end());
-      fill_empty_clusters(cost, assignment);
+      fill_empty_clusters(*cost, assignment);
       cost = distances_to_centroids(assignment);
-      const double objective = total(cost, assignment);
+      if (!cost) {
+        return failure(cost.error());
+      }
+      const double objective = total(*cost, assignment);
       // A step that gains nothing ends it; so does one that rounding made worse.
       if (iteration > 0 && objective >= best.objective - kSmallestGain) {
         break;
@@ -49,20 +58,22 @@ class Start {
  private:
   static constexpr double kSmallestGain = 1e-10;
 
-  float similarity(std::size_t a, std::size_t b) const { return gram_(points_[a], points_[b]); }
-
   /// k-means++ (Arthur and Vassilvitskii 2007): each next seed is drawn in proportion to its distance from
   /// the nearest so far.
-  Eigen::MatrixXd distances_to_seeds() {
+  Result<Eigen::MatrixXd> distances_to_seeds() {
     const std::size_t n = points_.size();
     Eigen::MatrixXd cost(n, clusters_);
+    std::vector<float> cosines(similarities_.requests());
     std::vector<double> nearest(n, 0.0);
     std::vector<bool> taken(n, false);
     for (std::uint32_t cluster = 0; cluster < clusters_; ++cluster) {
       const std::size_t seed = cluster == 0 ? random_.below(n) : draw(nearest, taken);
       taken[seed] = true;
+      if (const Status read = similarities_.row(points_[seed], cosines); !read) {
+        return failure(read.error());
+      }
       for (std::size_t i = 0; i < n; ++i) {
-        const double distance = std::max(0.0, 1.0 - similarity(i, seed));
+        const double distance = std::max(0.0, 1.0 - cosines[points_[i]]);
         cost(static_cast<Eigen::Index>(i), cluster) = distance;
         nearest[i] = taken[i] ? 0.0 : (cluster == 0 ? distance : std::min(nearest[i], distance));
       }
@@ -93,23 +104,16 @@ class Start {
     return last;
   }
 
-  /// 1 - cosine of each point with the normalised mean of each cluster.
-  Eigen::MatrixXd distances_to_centroids(const std::vector<std::uint32_t>& assignment) const {
-    const std::size_t n = points_.size();
-    Eigen::MatrixXd common(clusters_,
-                           n);  // column i: inner products of point i with the sums of the clusters
-    Eigen::VectorXd squares = Eigen::VectorXd::Zero(clusters_);
-    for (std::size_t i = 0; i < n; ++i) {
-      auto column = common.col(static_cast<Eigen::Index>(i));
-      column.setZero();
-      const float* row = gram_.row(points_[i]).data();
-      for (std::size_t j = 0; j < n; ++j) {
-        column[assignment[j]] += row[points_[j]];
-      }
-      squares[assignment[i]] += column[assignment[i]];
+  /// 1 - cosine of each point with the normalised mean of each cluster, [points][K].
+  Result<Eigen::MatrixXd> distances_to_centroids(const std::vector<std::uint32_t>& assignment) {
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      cluster_of_[points_[i]] = assignment[i];
     }
-    const Eigen::VectorXd inverse = squares.cwiseMax(1e-300).cwiseSqrt().cwiseInverse();
-    return (1.0 - (inverse.asDiagonal() * common).array()).matrix().transpose();
+    auto all = similarities_.distances_to_centroids(cluster_of_, clusters_);
+    if (!all || points_.size() == cluster_of_.size()) {
+      return all;
+    }
+    return Eigen::MatrixXd((*all)(points_, Eigen::all));
   }
 
   /// The capacity alone lets a cluster stay empty (N = 5, K = 4: 2 + 2 + 1 + 0). It gets the point that is
@@ -146,26 +150,26 @@ class Start {
     return sum;
   }
 
-  const RowMatrixF& gram_;
-  const std::vector<Eigen::Index>& points_;
+  const SimilarityMatrix& similarities_;
+  const std::vector<std::size_t>& points_;  ///< requests with a direction
   std::uint32_t clusters_;
   std::int32_t capacity_;
   Random random_;
+  std::vector<std::uint32_t> cluster_of_;  ///< of all requests, scratch
 };
 
 /// Every point's cluster, from that of the points with a direction; the others fill the smallest clusters.
 std::vector<std::uint32_t> with_directionless(const std::vector<std::uint32_t>& assignment,
-                                              const std::vector<Eigen::Index>& points, std::size_t n,
+                                              const std::vector<std::size_t>& points, std::size_t n,
                                               std::uint32_t clusters) {
-  constexpr std::uint32_t kNone = 0xFFFFFFFFU;
-  std::vector<std::uint32_t> all(n, kNone);
+  std::vector<std::uint32_t> all(n, kNoCluster);
   std::vector<std::size_t> sizes(clusters, 0);
   for (std::size_t i = 0; i < points.size(); ++i) {
-    all[static_cast<std::size_t>(points[i])] = assignment[i];
+    all[points[i]] = assignment[i];
     ++sizes[assignment[i]];
   }
   for (std::uint32_t& cluster : all) {
-    if (cluster == kNone) {
+    if (cluster == kNoCluster) {
       const auto smallest = std::min_element(sizes.begin(), sizes.end());
       cluster = static_cast<std::uint32_t>(smallest - sizes.begin());
       ++*smallest;
@@ -176,12 +180,12 @@ std::vector<std::uint32_t> with_directionless(const std::vector<std::uint32_t>& 
 
 }  // namespace
 
-Result<Clustering> balanced_kmeans(const RowMatrixF& gram, const KMeansOptions& options,
+Result<Clustering> balanced_kmeans(const SimilarityMatrix& similarities, const KMeansOptions& options,
                                    const std::function<bool(std::size_t, std::size_t)>& step) {
-  const auto n = static_cast<std::size_t>(gram.rows());
-  std::vector<Eigen::Index> points;
-  for (Eigen::Index i = 0; i < gram.rows(); ++i) {
-    if (gram(i, i) > 0) {
+  const std::size_t n = similarities.requests();
+  std::vector<std::size_t> points;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (similarities.has_direction(i)) {
       points.push_back(i);
     }
   }
@@ -199,7 +203,7 @@ Result<Clustering> balanced_kmeans(const RowMatrixF& gram, const KMeansOptions& 
     if (stopped.load()) {
       return;
     }
-    starts[task] = Start(gram, points, options.clusters, capacity, Random(options.seed, task + 1))
+    starts[task] = Start(similarities, points, options.clusters, capacity, Random(options.seed, task + 1))
                        .run(options.max_iterations);
     if (!step(done.fetch_add(1) + 1, restarts)) {
       stopped.store(true);

@@ -3,16 +3,15 @@
 // points, each assignment step is the optimum of that constraint, and a centroid is the L2-normalised mean of
 // its points. The sum of cosine distances never rises from one step to the next.
 //
-// It runs on the Gram matrix alone: sum_{j in c} G_ij is what point i and the sum of cluster c have in
-// common, so a step costs N^2 additions whatever the dimension.
+// It runs on the similarities of requests alone (similarity_matrix.h).
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <vector>
 
+#include "calibrator/fit/similarity_matrix.h"
 #include "lib/base/status.h"
-#include "lib/signature/signature.h"
 
 namespace eldr::calibrator {
 
@@ -31,10 +30,10 @@ struct Clustering {
   std::vector<double> path;  ///< objective after each iteration of the best start
 };
 
-/// `gram` is [N][N], of rows of length 1 or 0. Rows of length 0 have no direction: they fill the smallest
-/// clusters at the end and count in no objective. `step(done, restarts)` is called after each start, from any
-/// thread, and returns false to stop (kCancelled). kInvalid: fewer rows with a direction than clusters.
-Result<Clustering> balanced_kmeans(const signature::RowMatrixF& gram, const KMeansOptions& options,
+/// Requests without a direction fill the smallest clusters at the end and count in no objective. `step(done,
+/// restarts)` is called after each start, from any thread, and returns false to stop (kCancelled). kInvalid:
+/// fewer requests with a direction than clusters.
+Result<Clustering> balanced_kmeans(const SimilarityMatrix& similarities, const KMeansOptions& options,
                                    const std::function<bool(std::size_t, std::size_t)>& step);
 
 }  // namespace eldr::calibrator

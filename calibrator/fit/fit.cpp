@@ -156,20 +156,21 @@ class Fit {
   Status cluster() {
     return timed("clustering", [&]() -> Status {
       signatures_ = unit_signatures(prefill_features(trace_, requests_, selection_.kept(), transform_, idf_));
-      auto gram = backend_.gram(signatures_);
-      if (!gram) {
-        return failure(gram.error());
+      const auto similarities = backend_.similarities(signatures_);
+      if (!similarities) {
+        return failure(similarities.error());
       }
       const KMeansOptions options{.clusters = options_.clusters,
                                   .seed = options_.seed,
                                   .restarts = options_.restarts,
                                   .threads = options_.threads};
-      auto clustering = balanced_kmeans(*gram, options, [&](std::size_t, std::size_t) { return advance(); });
+      auto clustering =
+          balanced_kmeans(**similarities, options, [&](std::size_t, std::size_t) { return advance(); });
       if (!clustering) {
         return failure(clustering.error());
       }
       assignment_ = std::move(clustering->assignment);
-      result_.label_gap = label_gap(*gram, trace_.labels);
+      result_.label_gap = label_gap(signatures_, trace_.labels);
       return {};
     });
   }

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
+#include <map>
+#include <string_view>
 
 #include <spdlog/fmt/fmt.h>
 
@@ -23,6 +24,25 @@ double quantile(const std::vector<double>& sorted, double q) {
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
   return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
+
+/// The sum of the cosines of all pairs of a group of unit vectors.
+class PairSum {
+ public:
+  explicit PairSum(Eigen::Index dimension) : sum_(Eigen::RowVectorXd::Zero(dimension)) {}
+  void add(const Eigen::Ref<const Eigen::RowVectorXf>& row) {
+    const Eigen::RowVectorXd wide = row.cast<double>();
+    sum_ += wide;
+    squares_ += wide.squaredNorm();
+    ++count_;
+  }
+  double cosines() const { return (sum_.squaredNorm() - squares_) / 2; }
+  double pairs() const { return count_ * (count_ - 1) / 2; }
+
+ private:
+  Eigen::RowVectorXd sum_;
+  double squares_ = 0;
+  double count_ = 0;
+};
 
 }  // namespace
 
@@ -59,35 +79,26 @@ SimilarityStatistics similarity_statistics(const signature::RowMatrixF& signatur
   return statistics;
 }
 
-std::optional<double> label_gap(const signature::RowMatrixF& gram, std::span<const std::string> labels) {
-  if (labels.empty()) {
-    return std::nullopt;
-  }
-  std::unordered_map<std::string, std::size_t> numbers;
-  std::vector<std::size_t> number(labels.size());
+std::optional<double> label_gap(const signature::RowMatrixF& signatures,
+                                std::span<const std::string> labels) {
+  std::map<std::string_view, PairSum> by_label;
+  PairSum all(signatures.cols());
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    number[i] = numbers.try_emplace(labels[i], numbers.size()).first->second;
+    const auto row = signatures.row(static_cast<Eigen::Index>(i));
+    by_label.try_emplace(labels[i], signatures.cols()).first->second.add(row);
+    all.add(row);
   }
   double same = 0;
-  double different = 0;
-  std::size_t same_pairs = 0;
-  std::size_t different_pairs = 0;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const float* row = gram.row(static_cast<Eigen::Index>(i)).data();
-    for (std::size_t j = i + 1; j < labels.size(); ++j) {
-      if (number[i] == number[j]) {
-        same += row[j];
-        ++same_pairs;
-      } else {
-        different += row[j];
-        ++different_pairs;
-      }
-    }
+  double same_pairs = 0;
+  for (const auto& [label, group] : by_label) {
+    same += group.cosines();
+    same_pairs += group.pairs();
   }
+  const double different_pairs = all.pairs() - same_pairs;
   if (same_pairs == 0 || different_pairs == 0) {
     return std::nullopt;
   }
-  return same / static_cast<double>(same_pairs) - different / static_cast<double>(different_pairs);
+  return same / same_pairs - (all.cosines() - same) / different_pairs;
 }
 
 std::vector<std::string> calibration_warnings(const CalibrationFacts& facts) {

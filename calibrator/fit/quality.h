@@ -27,8 +27,9 @@ SimilarityStatistics similarity_statistics(const signature::RowMatrixF& signatur
                                            const signature::RowMatrixF& centroids);
 
 /// Mean cosine of two requests of one label minus that of two of different labels; nullopt without labels or
-/// with one alone. `gram` is [N][N].
-std::optional<double> label_gap(const signature::RowMatrixF& gram, std::span<const std::string> labels);
+/// with one alone. `signatures` [N][D] of length 1 or 0. O(N * D): the cosines of all pairs of a group of
+/// unit vectors sum to (|sum of the vectors|^2 - sum of their squares) / 2.
+std::optional<double> label_gap(const signature::RowMatrixF& signatures, std::span<const std::string> labels);
 
 struct CalibrationFacts {
   const signature::Trace& trace;

@@ -5,10 +5,16 @@
 
 #include <gtest/gtest.h>
 
+#include "calibrator/fit/backend.h"
+
 namespace eldr::calibrator {
 namespace {
 
 using signature::RowMatrixF;
+
+std::unique_ptr<SimilarityMatrix> similarities(const RowMatrixF& rows) {
+  return make_cpu_backend(2)->similarities(rows).value();
+}
 
 const auto kGoOn = [](std::size_t, std::size_t) { return true; };
 
@@ -62,8 +68,8 @@ TEST(BalancedKMeans, KeepsItsPromisesOverManyShapes) {
                              {1, 1},
                              {100, 16}}) {
     const RowMatrixF rows = points(static_cast<std::uint64_t>(n * 31 + k), n, 12, 3);
-    const RowMatrixF gram = rows * rows.transpose();
-    const auto clustering = balanced_kmeans(gram, {.clusters = k, .seed = 1, .restarts = 3}, kGoOn);
+    const auto matrix = similarities(rows);
+    const auto clustering = balanced_kmeans(*matrix, {.clusters = k, .seed = 1, .restarts = 3}, kGoOn);
     ASSERT_TRUE(clustering) << n << " points, " << k << " clusters: " << clustering.error().message;
     const std::size_t capacity = (static_cast<std::size_t>(n) + k - 1) / k;
     for (const std::size_t size : sizes_of(*clustering, k)) {
@@ -84,7 +90,7 @@ TEST(BalancedKMeans, FindsWellSeparatedGroups) {
     rows(i, i % 3) = 1;
   }
   const auto clustering =
-      balanced_kmeans(rows * rows.transpose(), {.clusters = 3, .seed = 9, .restarts = 1}, kGoOn);
+      balanced_kmeans(*similarities(rows), {.clusters = 3, .seed = 9, .restarts = 1}, kGoOn);
   ASSERT_TRUE(clustering);
   EXPECT_NEAR(clustering->objective, 0, 1e-9);
   for (std::size_t i = 3; i < 30; ++i) {
@@ -98,7 +104,7 @@ TEST(BalancedKMeans, MoreClustersThanDistinctPoints) {
     rows(i, i % 2) = 1;
   }
   const auto clustering =
-      balanced_kmeans(rows * rows.transpose(), {.clusters = 8, .seed = 2, .restarts = 4}, kGoOn);
+      balanced_kmeans(*similarities(rows), {.clusters = 8, .seed = 2, .restarts = 4}, kGoOn);
   ASSERT_TRUE(clustering);
   for (const std::size_t size : sizes_of(*clustering, 8)) {
     EXPECT_GE(size, 1U);
@@ -108,9 +114,9 @@ TEST(BalancedKMeans, MoreClustersThanDistinctPoints) {
 
 TEST(BalancedKMeans, SameBytesOnAnyNumberOfThreadsAndOtherOnAnotherSeed) {
   const RowMatrixF rows = points(11, 120, 24, 6);
-  const RowMatrixF gram = rows * rows.transpose();
+  const auto matrix = similarities(rows);
   const auto run = [&](std::uint64_t seed, unsigned threads) {
-    return balanced_kmeans(gram, {.clusters = 9, .seed = seed, .restarts = 5, .threads = threads}, kGoOn)
+    return balanced_kmeans(*matrix, {.clusters = 9, .seed = seed, .restarts = 5, .threads = threads}, kGoOn)
         .value();
   };
   const Clustering one = run(4, 1);
@@ -123,10 +129,10 @@ TEST(BalancedKMeans, SameBytesOnAnyNumberOfThreadsAndOtherOnAnotherSeed) {
 
 TEST(BalancedKMeans, MoreStartsAreNeverWorse) {
   const RowMatrixF rows = points(21, 90, 16, 5);
-  const RowMatrixF gram = rows * rows.transpose();
+  const auto matrix = similarities(rows);
   double last = 1e9;
   for (const std::uint32_t restarts : {1U, 2U, 6U, 12U}) {
-    const auto clustering = balanced_kmeans(gram, {.clusters = 6, .seed = 3, .restarts = restarts}, kGoOn);
+    const auto clustering = balanced_kmeans(*matrix, {.clusters = 6, .seed = 3, .restarts = restarts}, kGoOn);
     EXPECT_LE(clustering->objective, last);
     last = clustering->objective;
   }
@@ -138,7 +144,7 @@ TEST(BalancedKMeans, RowsWithoutDirectionFillTheSmallestClusters) {
     rows.row(i).setZero();
   }
   const auto clustering =
-      balanced_kmeans(rows * rows.transpose(), {.clusters = 4, .seed = 5, .restarts = 2}, kGoOn);
+      balanced_kmeans(*similarities(rows), {.clusters = 4, .seed = 5, .restarts = 2}, kGoOn);
   ASSERT_TRUE(clustering);
   for (const std::size_t size : sizes_of(*clustering, 4)) {
     EXPECT_LE(size, 5U);
@@ -148,7 +154,7 @@ TEST(BalancedKMeans, RowsWithoutDirectionFillTheSmallestClusters) {
 TEST(BalancedKMeans, RefusesMoreClustersThanPointsWithADirection) {
   RowMatrixF rows = points(41, 6, 8, 2);
   rows.bottomRows(4).setZero();
-  const auto clustering = balanced_kmeans(rows * rows.transpose(), {.clusters = 3}, kGoOn);
+  const auto clustering = balanced_kmeans(*similarities(rows), {.clusters = 3}, kGoOn);
   ASSERT_FALSE(clustering);
   EXPECT_EQ(clustering.error().code, Code::kInvalid);
   EXPECT_NE(clustering.error().message.find("2 requests"), std::string::npos) << clustering.error().message;
@@ -156,7 +162,7 @@ TEST(BalancedKMeans, RefusesMoreClustersThanPointsWithADirection) {
 
 TEST(BalancedKMeans, StopsWhenAsked) {
   const RowMatrixF rows = points(51, 20, 8, 2);
-  const auto clustering = balanced_kmeans(rows * rows.transpose(), {.clusters = 2, .restarts = 4},
+  const auto clustering = balanced_kmeans(*similarities(rows), {.clusters = 2, .restarts = 4},
                                           [](std::size_t done, std::size_t) { return done < 2; });
   ASSERT_FALSE(clustering);
   EXPECT_EQ(clustering.error().code, Code::kCancelled);
