@@ -5,10 +5,14 @@
 
 #include <cstddef>
 
+#include "calibrator/fit/host_device.h"
+
 namespace eldr::calibrator {
 
-constexpr std::size_t pair_count(std::size_t n) { return n < 2 ? 0 : n * (n - 1) / 2; }
+ELDR_HOST_DEVICE constexpr std::size_t pair_count(std::size_t n) { return n < 2 ? 0 : n * (n - 1) / 2; }
 /// Index of the pair (i, i + 1); the pair (i, j) is at pair_row(n, i) + j - i - 1.
-constexpr std::size_t pair_row(std::size_t n, std::size_t i) { return i * (2 * n - i - 1) / 2; }
+ELDR_HOST_DEVICE constexpr std::size_t pair_row(std::size_t n, std::size_t i) {
+  return i * (2 * n - i - 1) / 2;
+}
 
 }  // namespace eldr::calibrator

@@ -3,14 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+
+#include "calibrator/fit/rank_sums.h"
 
 namespace eldr::calibrator {
 namespace {
-
-// Products of two doubled ranks, summed over 2^31 pairs, need 95 bits.
-__extension__ using Wide = unsigned __int128;
-__extension__ using SignedWide = __int128;
 
 // Keys have 31 bits. Two passes sort by the upper 22, after which few entries are out of place, and those not
 // far: insertion mends that. Where it does not (many keys that differ in the lowest bits alone), a pass over
@@ -63,13 +60,6 @@ bool insertion_pass(std::vector<std::uint64_t>& entries) {
     moves_left -= i - hole;
   }
   return true;
-}
-
-/// Sum of (doubled rank - mean)^2, from the sum of squares: the mean of n doubled ranks is n + 1, ties or
-/// not.
-double about_the_mean(Wide sum, std::size_t n) {
-  const Wide mean = n + 1;
-  return static_cast<double>(static_cast<SignedWide>(sum) - static_cast<SignedWide>(mean * mean * n));
 }
 
 /// Calls body(begin, end) for each run of equal keys in sorted entries.
@@ -134,22 +124,17 @@ RankedTarget SpearmanSorter::rank(std::span<const std::uint32_t> keys) {
 
 double SpearmanSorter::rho(const RankedTarget& target) {
   sort();
-  Wide squares = 0;
-  Wide products = 0;
+  RankSums sums{0, 0};
   for_each_tie(entries_, [&](std::size_t first, std::size_t end) {
     const std::uint64_t doubled = first + 1 + end;
     std::uint64_t others = 0;
     for (std::size_t i = first; i < end; ++i) {
       others += static_cast<std::uint32_t>(entries_[i]);
     }
-    squares += static_cast<Wide>(doubled * doubled) * (end - first);
-    products += static_cast<Wide>(doubled) * others;
+    sums.squares += static_cast<Wide>(doubled * doubled) * (end - first);
+    sums.products += static_cast<Wide>(doubled) * others;
   });
-  const double own = about_the_mean(squares, entries_.size());
-  if (own <= 0 || target.sum_of_squares <= 0) {
-    return 0;
-  }
-  return about_the_mean(products, entries_.size()) / std::sqrt(own * target.sum_of_squares);
+  return spearman_rho(sums, entries_.size(), target.sum_of_squares);
 }
 
 double SpearmanSorter::rho(std::span<const std::uint32_t> keys, const RankedTarget& target) {

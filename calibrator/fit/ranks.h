@@ -5,23 +5,16 @@
 // that the average of a tie stays an integer, and every sum is an exact 128-bit integer: the only rounding is
 // in the last division.
 //
-// Values come as cosines and are put on a grid of 1/kKeysPerUnit first. Two cosines that are equal but for
-// the rounding of their last bits are then a tie, as they are on paper.
+// Values come as cosines, as the keys of cosine_key.h.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "calibrator/fit/cosine_key.h"
+
 namespace eldr::calibrator {
-
-/// Grid lines between cosine 0 and 1; fits 31 bits with room for a cosine that rounding put above 1.
-inline constexpr double kKeysPerUnit = 2147483000.0;
-
-/// A sort key of a cosine in [0, 1]. Expert counts are not negative, so no cosine is; one is clamped.
-inline std::uint32_t cosine_key(double cosine) {
-  return cosine <= 0.0 ? 0U : static_cast<std::uint32_t>(static_cast<std::int32_t>(cosine * kKeysPerUnit));
-}
 
 /// The side of a correlation that stays the same over many calls.
 struct RankedTarget {
