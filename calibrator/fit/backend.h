@@ -20,9 +20,17 @@ namespace eldr::calibrator {
 /// rho.) A request whose signature is zero has cosine 0 with every other. Not thread-safe.
 class LayerScorer {
  public:
+  struct Choice {
+    std::size_t layer = 0;
+    double rho = 0;
+  };
+
   virtual ~LayerScorer() = default;
   /// rho of the layers added so far plus each candidate alone, in the order of `candidates`.
   virtual Result<std::vector<double>> score(std::span<const std::size_t> candidates) = 0;
+  /// The candidate that score() would rate highest (ties: the first in `candidates`, which has one at least)
+  /// and its rho. Backends may find it with less work than rating all.
+  virtual Result<Choice> best(std::span<const std::size_t> candidates);
   /// Adds a layer (an index into the features given) for good.
   virtual Status add(std::size_t layer) = 0;
 };

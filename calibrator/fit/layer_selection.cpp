@@ -6,24 +6,31 @@
 
 namespace eldr::calibrator {
 
+Result<LayerScorer::Choice> LayerScorer::best(std::span<const std::size_t> candidates) {
+  const auto rhos = score(candidates);
+  if (!rhos) {
+    return failure(rhos.error());
+  }
+  const auto highest = std::max_element(rhos->begin(), rhos->end());
+  return Choice{candidates[static_cast<std::size_t>(highest - rhos->begin())], *highest};
+}
+
 Result<LayerSelection> select_layers(LayerScorer& scorer, std::size_t layers, std::size_t max_layers,
                                      const std::function<bool(std::size_t, std::size_t)>& step) {
   LayerSelection selection;
   std::vector<std::size_t> left(layers);
   std::iota(left.begin(), left.end(), std::size_t{0});
   while (!left.empty()) {
-    const auto rhos = scorer.score(left);
-    if (!rhos) {
-      return failure(rhos.error());
+    const auto best = scorer.best(left);  // the first of equals: the lowest index
+    if (!best) {
+      return failure(best.error());
     }
-    const auto best = std::max_element(rhos->begin(), rhos->end());  // the first of equals: the lowest index
-    const auto chosen = left.begin() + (best - rhos->begin());
-    if (const Status added = scorer.add(*chosen); !added) {
+    if (const Status added = scorer.add(best->layer); !added) {
       return failure(added.error());
     }
-    selection.order.push_back(*chosen);
-    selection.rhos.push_back(*best);
-    left.erase(chosen);
+    selection.order.push_back(best->layer);
+    selection.rhos.push_back(best->rho);
+    std::erase(left, best->layer);
     if (!step(selection.order.size(), layers)) {
       return failure(Code::kCancelled, "stopped while selecting layers");
     }
