@@ -73,6 +73,8 @@ void add_fit_options(CLI::App& app, FitCommandOptions& options) {
   app.add_option("--ep-batch", options.ep_batch, "Tokens of a decode step that the placement is made for")
       ->check(CLI::Range(1.0, 65536.0))
       ->capture_default_str();
+  app.add_option("--placement-out", options.placement_out,
+                 "Also write the placement of the experts of all layers to this JSON file (with --ep-ranks)");
   app.add_option("--backend", options.backend, "Where to compute")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->capture_default_str();

@@ -23,7 +23,7 @@ Outcome inspect_command(const Options& options, Context& context);
 tl::expected<signature::Trace, Failure> load_trace_file(const std::string& path);
 tl::expected<signature::Trace, Failure> collect_trace(const CollectOptions& options,
                                                       const std::string& resume_file, Context& context);
-/// Fits with progress, logs the warnings.
+/// Fits with progress, logs the warnings, writes the placement where it is asked for.
 tl::expected<FitResult, Failure> fit_trace(const signature::Trace& trace, const FitCommandOptions& options,
                                            Context& context);
 

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "calibrator/cli/commands.h"
+#include "calibrator/report/placement_file.h"
 #include "calibrator/report/summary.h"
 #include "lib/signature/safetensors.h"
 
@@ -61,6 +62,9 @@ tl::expected<FitResult, Failure> fit_trace(const signature::Trace& trace, const 
   if (!fit) {
     return fail(fit.error(), kExitUsage);
   }
+  if (!options.placement_out.empty() && options.ep_ranks == 1) {
+    return fail({Code::kInvalid, "--placement-out needs --ep-ranks above 1", 0}, kExitUsage);
+  }
   auto backend = choose_backend(options.backend, fit->threads);
   if (!backend) {
     return fail(backend.error(), kExitConfig);
@@ -75,6 +79,11 @@ tl::expected<FitResult, Failure> fit_trace(const signature::Trace& trace, const 
   }
   for (const std::string& warning : result->warnings) {
     spdlog::warn("{}", warning);
+  }
+  if (!options.placement_out.empty()) {
+    if (const Status written = write_placement(options.placement_out, *result, trace); !written) {
+      return fail(written.error().with_context("--placement-out"));
+    }
   }
   return std::move(*result);
 }

@@ -44,6 +44,7 @@ struct FitCommandOptions {
   bool no_held_out = false;
   double tau = 0.1;
   std::string fit_hash;
+  std::string placement_out;  ///< file for the placement of all layers; empty: none
 };
 
 struct PublishOptions {

@@ -9,7 +9,6 @@
 
 #include "calibrator/fit/balanced_kmeans.h"
 #include "calibrator/fit/holdout.h"
-#include "calibrator/fit/placement.h"
 #include "calibrator/fit/quality.h"
 
 namespace eldr::calibrator {
@@ -207,39 +206,23 @@ class Fit {
       return {};
     }
     return timed("placement", [&]() -> Status {
+      auto plans = plan_experts(trace_, assignment_,
+                                {.clusters = options_.clusters,
+                                 .ranks = options_.ep_ranks,
+                                 .batch = options_.ep_batch,
+                                 .threads = options_.threads});
+      if (!plans) {
+        return failure(plans.error());
+      }
       for (std::uint32_t cluster = 0; cluster < options_.clusters; ++cluster) {
         for (const std::size_t layer : selection_.kept()) {
-          auto plan = place_experts(cluster_activities(cluster, layer), options_.ep_ranks);
-          if (!plan) {
-            return failure(plan.error());
-          }
-          auto& placement = result_.set.placement;
-          placement.insert(placement.end(), plan->begin(), plan->end());
+          const auto plan = plans->plan(cluster, layer);
+          result_.set.placement.insert(result_.set.placement.end(), plan.begin(), plan.end());
         }
       }
+      result_.expert_plans = std::move(*plans);
       return {};
     });
-  }
-
-  /// Activity of each expert of a layer in a decode batch of one cluster's requests. Every request weighs the
-  /// same, however much it decoded.
-  std::vector<double> cluster_activities(std::uint32_t cluster, std::size_t layer) const {
-    std::vector<double> probability(trace_.experts, 0.0);
-    std::size_t members = 0;
-    for (const std::size_t request : decoded_) {
-      if (assignment_[request] != cluster) {
-        continue;
-      }
-      ++members;
-      const auto counts = trace_.decode(request).subspan(layer * trace_.experts, trace_.experts);
-      for (std::size_t e = 0; e < counts.size(); ++e) {
-        probability[e] += static_cast<double>(counts[e]) / trace_.decode_tokens[request];
-      }
-    }
-    for (double& p : probability) {
-      p = activity(p / static_cast<double>(std::max<std::size_t>(members, 1)), options_.ep_batch);
-    }
-    return probability;
   }
 
   Status describe() {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calibrator/fit/backend.h"
+#include "calibrator/fit/expert_plans.h"
 #include "calibrator/fit/layer_selection.h"
 #include "lib/base/clock.h"
 #include "lib/signature/centroids.h"
@@ -52,6 +53,7 @@ struct FitResult {
       0;  ///< largest share of requests that one centroid is nearest to: online, nothing balances
   std::optional<double>
       label_gap;  ///< mean cosine of two requests of one label minus that of two of different ones
+  std::optional<ExpertPlans> expert_plans;  ///< of all layers, with ep_ranks above 1; `set` has the kept ones
   std::vector<std::string> warnings;
   std::vector<StageTime> times;
 

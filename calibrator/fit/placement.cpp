@@ -3,70 +3,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <string>
+
+#include "calibrator/fit/placement_search.h"
 
 namespace eldr::calibrator {
 namespace {
 
-std::vector<double> rank_sums(std::span<const double> activities, std::span<const std::int16_t> rank_of,
-                              std::uint32_t ranks) {
-  std::vector<double> sums(ranks, 0.0);
-  for (std::size_t e = 0; e < activities.size(); ++e) {
-    sums[static_cast<std::size_t>(rank_of[e])] += activities[e];
-  }
-  return sums;
-}
+/// A fullest rank this near to the bound is not worth more search.
+constexpr double kGoodEnough = 1.001;
+/// Some milliseconds for the largest models.
+constexpr std::size_t kMostNodes = 20'000;
 
-/// The swap of an expert of the fullest rank with one elsewhere that leaves the lower maximum of the two.
-/// False: none helps.
-bool improve_by_swap(std::span<const double> activities, std::vector<std::int16_t>& rank_of,
-                     std::vector<double>& sums) {
-  constexpr double kSmallestGain = 1e-12;
-  const auto fullest = static_cast<std::int16_t>(std::max_element(sums.begin(), sums.end()) - sums.begin());
-  double best = sums[static_cast<std::size_t>(fullest)] - kSmallestGain;
-  std::size_t give = activities.size();
-  std::size_t take = activities.size();
-  for (std::size_t a = 0; a < activities.size(); ++a) {
-    if (rank_of[a] != fullest) {
-      continue;
-    }
-    for (std::size_t b = 0; b < activities.size(); ++b) {
-      if (rank_of[b] == fullest || activities[b] >= activities[a]) {
-        continue;
-      }
-      const double moved = activities[a] - activities[b];
-      const double after = std::max(sums[static_cast<std::size_t>(fullest)] - moved,
-                                    sums[static_cast<std::size_t>(rank_of[b])] + moved);
-      if (after < best) {
-        best = after;
-        give = a;
-        take = b;
-      }
-    }
-  }
-  if (give == activities.size()) {
-    return false;
-  }
-  const double moved = activities[give] - activities[take];
-  sums[static_cast<std::size_t>(rank_of[give])] -= moved;
-  sums[static_cast<std::size_t>(rank_of[take])] += moved;
-  std::swap(rank_of[give], rank_of[take]);
-  return true;
-}
-
-}  // namespace
-
-double activity(double probability, double batch) {
-  return 1.0 - std::pow(1.0 - std::clamp(probability, 0.0, 1.0), batch);
-}
-
-Result<std::vector<std::int16_t>> place_experts(std::span<const double> activities, std::uint32_t ranks) {
-  if (ranks == 0 || ranks > 32767 || activities.size() % ranks != 0) {
-    return failure(Code::kInvalid, "expert-parallel ranks: " + std::to_string(ranks) +
-                                       "; must divide the number of experts, " +
-                                       std::to_string(activities.size()));
-  }
+/// From the most active expert down, each to the rank with the least activity and a free slot (Graham's LPT
+/// rule with equal slots).
+std::vector<std::int16_t> greedy(std::span<const double> activities, std::uint32_t ranks) {
   const std::size_t slots = activities.size() / ranks;
   std::vector<std::size_t> by_activity(activities.size());
   std::iota(by_activity.begin(), by_activity.end(), std::size_t{0});
@@ -86,18 +39,63 @@ Result<std::vector<std::int16_t>> place_experts(std::span<const double> activiti
     sums[target] += activities[expert];
     ++used[target];
   }
-  for (std::size_t swaps = 0; swaps < 4 * activities.size(); ++swaps) {
-    if (!improve_by_swap(activities, rank_of, sums)) {
-      break;
-    }
+  return rank_of;
+}
+
+}  // namespace
+
+double activity(double probability, double batch) {
+  return 1.0 - std::pow(1.0 - std::clamp(probability, 0.0, 1.0), batch);
+}
+
+Result<std::vector<std::int16_t>> place_experts(std::span<const double> activities, std::uint32_t ranks) {
+  if (ranks == 0 || ranks > 32767 || activities.empty() || activities.size() % ranks != 0) {
+    return failure(Code::kInvalid, "expert-parallel ranks: " + std::to_string(ranks) +
+                                       "; must divide the number of experts, " +
+                                       std::to_string(activities.size()));
+  }
+  PlacementSearch search(activities, greedy(activities, ranks), ranks);
+  const double target = kGoodEnough * fullest_rank_bound(activities, ranks);
+  while (search.swap_two() || (search.fullest() > target && search.split_two_ranks())) {
+  }
+  if (search.fullest() > target) {
+    search.branch_and_bound(kMostNodes);
+  }
+  return search.plan();
+}
+
+std::vector<std::int16_t> identity_placement(std::size_t experts, std::uint32_t ranks) {
+  std::vector<std::int16_t> rank_of(experts);
+  for (std::size_t expert = 0; expert < experts; ++expert) {
+    rank_of[expert] = static_cast<std::int16_t>(expert * ranks / experts);
   }
   return rank_of;
 }
 
 double fullest_rank(std::span<const double> activities, std::span<const std::int16_t> rank_of,
                     std::uint32_t ranks) {
-  const std::vector<double> sums = rank_sums(activities, rank_of, ranks);
+  std::vector<double> sums(ranks, 0.0);
+  for (std::size_t expert = 0; expert < activities.size(); ++expert) {
+    sums[static_cast<std::size_t>(rank_of[expert])] += activities[expert];
+  }
   return *std::max_element(sums.begin(), sums.end());
+}
+
+double fullest_rank_bound(std::span<const double> activities, std::uint32_t ranks) {
+  std::vector<double> sorted(activities.begin(), activities.end());
+  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  const std::size_t slots = sorted.size() / ranks;
+  const auto sum = [&](std::size_t first, std::size_t count) {
+    const auto begin = sorted.begin() + static_cast<std::ptrdiff_t>(first);
+    return std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(count), 0.0);
+  };
+  double bound = sum(0, sorted.size()) / ranks;
+  for (std::size_t k = 0; k < slots; ++k) {
+    // At least the k + 1 least active of the k R + 1 most active, and the least active of all beside them.
+    const std::size_t others = slots - k - 1;
+    bound = std::max(bound, sum(k * ranks - k, k + 1) + sum(sorted.size() - others, others));
+  }
+  return bound;
 }
 
 }  // namespace eldr::calibrator

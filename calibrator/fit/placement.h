@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which expert lives on which expert-parallel rank, one plan for each cluster and layer.
+// Which expert lives on which expert-parallel rank of a decode worker.
 //
 // A decode step waits for its slowest rank, and a rank's time follows the number of *distinct* experts that
 // are active on it, not the tokens. An expert that a token of this cluster uses with probability p is active
 // in a batch of B tokens with probability 1 - (1 - p)^B, so a rank's expected number of active experts is the
-// sum of those. The plan gives each rank E / R experts and keeps the largest sum small.
+// sum of those. A plan gives each of R ranks E / R experts and keeps the largest sum small: number
+// partitioning into R sets of equal size, which is NP-hard, so it is solved nearly always and bounded always.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +19,20 @@ namespace eldr::calibrator {
 /// Probability that an expert with token probability p is active in a batch of that many tokens.
 double activity(double probability, double batch);
 
-/// Rank of each expert. Experts from the most active down go to the rank with the least activity and a free
-/// slot (Graham's LPT rule with equal slots); then pairs of experts are swapped between the fullest rank and
-/// others while that lowers the fullest. `ranks` divides the number of experts (kInvalid otherwise).
-/// Deterministic.
+/// Rank of each expert [E]. Greedy, then swaps; then, until the bound below is met within 0.1 %, the best
+/// splits of two ranks at a time and branch and bound with a limit on its work. `ranks` divides the number of
+/// experts (kInvalid otherwise). Deterministic.
 Result<std::vector<std::int16_t>> place_experts(std::span<const double> activities, std::uint32_t ranks);
+
+/// As engines do without a plan: the first E / R experts on rank 0, the next on rank 1 …
+std::vector<std::int16_t> identity_placement(std::size_t experts, std::uint32_t ranks);
 
 /// Largest sum of activities on a rank.
 double fullest_rank(std::span<const double> activities, std::span<const std::int16_t> rank_of,
                     std::uint32_t ranks);
+
+/// No plan has a fullest rank below this. The largest of: an even share; and, for each k, what some rank must
+/// hold because it holds k + 1 of the k R + 1 most active experts (pigeonhole) and E / R in all.
+double fullest_rank_bound(std::span<const double> activities, std::uint32_t ranks);
 
 }  // namespace eldr::calibrator

@@ -65,6 +65,24 @@ json to_json(const TokenSummary& tokens) {
   return {{"sum", tokens.sum}, {"min", tokens.smallest}, {"median", tokens.median}, {"max", tokens.largest}};
 }
 
+json to_json(const ExpertPlans& plans) {
+  const FullestRank mean = plans.mean();
+  return {{"ranks", plans.ranks},
+          {"batch", plans.batch},
+          {"fullestRank", rounded(mean.planned)},
+          {"identity", rounded(mean.identity)},
+          {"tokenBalanced", rounded(mean.token_balanced)},
+          {"bound", rounded(mean.bound)}};
+}
+
+std::string text_of(const ExpertPlans& plans) {
+  const FullestRank mean = plans.mean();
+  return fmt::format(
+      "active experts    {:.2f} on the fullest of {} ranks at {:g} tokens a step; {:.2f} in their own order, "
+      "{:.2f} balanced by tokens, no plan below {:.2f}\n",
+      mean.planned, plans.ranks, plans.batch, mean.identity, mean.token_balanced, mean.bound);
+}
+
 }  // namespace
 
 json summary_of(const signature::CentroidSet& set) {
@@ -117,6 +135,9 @@ json report_of(const FitResult& result) {
   if (result.label_gap) {
     out["labelGap"] = rounded(*result.label_gap);
   }
+  if (result.expert_plans) {
+    out["expertPlacement"] = to_json(*result.expert_plans);
+  }
   out["warnings"] = result.warnings;
   for (const StageTime& time : result.times) {
     out["seconds"][time.stage] = time.seconds;
@@ -160,6 +181,9 @@ std::string text_of(const FitResult& result) {
                       100 * result.nearest_share);
   if (result.label_gap) {
     text += fmt::format("label gap         {:.4f} (cosine within labels minus between)\n", *result.label_gap);
+  }
+  if (result.expert_plans) {
+    text += text_of(*result.expert_plans);
   }
   for (const StageTime& time : result.times) {
     text += fmt::format("{:<17} {:.2f} s\n", time.stage, time.seconds);

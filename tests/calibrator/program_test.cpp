@@ -214,6 +214,42 @@ TEST_F(Program, FitWritesAFileThatInspectReads) {
   EXPECT_NE(text.out.find("test-moe"), std::string::npos);
 }
 
+TEST_F(Program, FitWritesThePlacementOfAllLayers) {
+  const std::string out = at("c.safetensors");
+  const std::string plan = at("placement.json");
+  const Ended fit = run({"fit", "--trace", at("trace.safetensors"), "--clusters", "3", "--out", out,
+                         "--ep-ranks", "4", "--placement-out", plan, "--json"});
+  ASSERT_EQ(fit.exit, 0) << fit.err;
+  const json report = json::parse(fit.out);
+  EXPECT_LE(report["expertPlacement"]["fullestRank"], report["expertPlacement"]["identity"]);
+  const json placement = json::parse(Child::read(plan));
+  EXPECT_EQ(placement["format"], "eldr-placement/1");
+  EXPECT_EQ(placement["layers"].size(), 5U);
+  ASSERT_EQ(placement["clusters"].size(), 3U);
+  const auto set = signature::load_centroids(out).value();
+  for (std::size_t cluster = 0; cluster < 3; ++cluster) {
+    const json& maps = placement["clusters"][cluster]["physicalToLogical"];
+    ASSERT_EQ(maps.size(), 5U);
+    for (const json& map : maps) {
+      const auto experts = map.get<std::set<std::size_t>>();
+      EXPECT_EQ(experts.size(), 16U) << "each expert has one slot";
+      EXPECT_EQ(*experts.rbegin(), 15U);
+    }
+    // The kept layers are the centroid file's.
+    for (std::size_t s = 0; s < set.spec.layers.size(); ++s) {
+      const json& map = maps[static_cast<std::size_t>(set.spec.layers[s] - 1)];
+      for (std::size_t slot = 0; slot < 16; ++slot) {
+        const std::size_t expert = map[slot];
+        EXPECT_EQ(set.placement[(cluster * set.spec.layers.size() + s) * 16 + expert], slot / 4);
+      }
+    }
+  }
+  const Ended refused = run(
+      {"fit", "--trace", at("trace.safetensors"), "--clusters", "3", "--out", out, "--placement-out", plan});
+  EXPECT_EQ(refused.exit, 64);
+  EXPECT_NE(refused.err.find("--ep-ranks"), std::string::npos);
+}
+
 TEST_F(Program, AConfigFileGivesOptions) {
   std::ofstream(at("options.toml")) << "[fit]\nclusters = 4\nseed = 9\n";
   const Ended fit = run({"--config", at("options.toml"), "fit", "--trace", at("trace.safetensors"), "--out",
