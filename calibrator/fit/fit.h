@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "calibrator/fit/backend.h"
 #include "calibrator/fit/expert_plans.h"
 #include "calibrator/fit/layer_selection.h"
+#include "calibrator/fit/steps.h"
 #include "lib/base/clock.h"
 #include "lib/signature/centroids.h"
 #include "lib/signature/trace.h"
@@ -30,6 +32,7 @@ struct FitOptions {
   unsigned threads = 1;
   double tau = 0.1;
   std::string fit_hash = {};
+  const signature::CentroidSet* match = nullptr;  ///< clusters keep the numbers that they had here
 };
 
 struct TransformQuality {
@@ -38,16 +41,12 @@ struct TransformQuality {
   double layers = 0;  ///< mean number of layers kept
 };
 
-struct StageTime {
-  std::string stage;
-  double seconds = 0;
-};
-
 struct FitResult {
   signature::CentroidSet set;
   std::vector<std::int32_t> layer_order;   ///< model layer numbers in the greedy order, all of them
   std::vector<double> layer_rhos;          ///< rho after each
   std::vector<TransformQuality> held_out;  ///< of each transform that was measured; empty: too few requests
+  double objective = 0;                    ///< sum over requests of 1 - cosine with their own centroid
   std::vector<std::uint32_t> cluster_sizes;
   double nearest_share =
       0;  ///< largest share of requests that one centroid is nearest to: online, nothing balances
@@ -60,12 +59,15 @@ struct FitResult {
   std::optional<double> held_out_rho() const;  ///< of the transform used
 };
 
-/// Called with what is being done and how far it is; returns false to stop. From any thread.
-using FitProgress = std::function<bool(std::size_t done, std::size_t total)>;
-
 /// Deterministic: the same trace and options (threads apart) give the same set. kInvalid: the trace cannot
 /// carry the fit (too few requests, clusters, ranks); kCancelled; kResourceExhausted.
 Result<FitResult> fit_centroids(const signature::Trace& trace, const FitOptions& options, FitBackend& backend,
                                 const Clock& clock, const FitProgress& progress);
+
+/// The same for each number of clusters in turn (options.clusters is not looked at); what does not depend on
+/// it is done once. Each result goes to `take`, whose failure ends it all.
+Status fit_each(const signature::Trace& trace, const FitOptions& options,
+                std::span<const std::uint32_t> clusters, FitBackend& backend, const Clock& clock,
+                const FitProgress& progress, const std::function<Status(FitResult)>& take);
 
 }  // namespace eldr::calibrator
