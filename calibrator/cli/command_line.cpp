@@ -5,11 +5,14 @@
 
 #include <CLI/CLI.hpp>
 
+#include "calibrator/number_ranges.h"
 #include "lib/base/exit_code.h"
 #include "lib/base/version.h"
 
 namespace eldr::calibrator {
 namespace {
+
+constexpr std::int32_t kMostClusters = 4096;
 
 void add_dataset_options(CLI::App& app, DatasetOptions& options, bool required) {
   auto* source = app.add_option_group("data set", "Prompts as JSON lines; exactly one source");
@@ -62,10 +65,32 @@ void add_collect_options(CLI::App& app, CollectOptions& options, bool all_requir
                "Keep the experts of each decode token in the trace, for simulation");
 }
 
-void add_fit_options(CLI::App& app, FitCommandOptions& options) {
-  app.add_option("--clusters", options.clusters, "Clusters, one for each decode worker")
+/// Numbers and ranges of clusters. CLI11 prints what a transform throws as the option's error.
+std::vector<std::uint32_t> parse_clusters(const std::string& text, std::size_t most) {
+  const auto numbers = parse_number_ranges(text, kMostClusters, most);
+  if (!numbers || numbers->front() == 0) {
+    throw CLI::ValidationError(
+        "--clusters", "\"" + text.substr(0, 100) + "\": must be " +
+                          (most == 1 ? "a number" : "ascending numbers and ranges like 4-16 or 8,16,32,") +
+                          " from 1 to " + std::to_string(kMostClusters));
+  }
+  return {numbers->begin(), numbers->end()};
+}
+
+void add_clusters_option(CLI::App& app, std::vector<std::uint32_t>& clusters, std::size_t most) {
+  app.add_option_function<std::string>(
+         "--clusters", [&clusters, most](const std::string& text) { clusters = parse_clusters(text, most); },
+         most == 1
+             ? "Clusters, one for each decode worker"
+             : "Clusters, one for each decode worker; ranges and lists like 4-16 or 8,16,32 make a file "
+               "for each number")
       ->required()
-      ->check(CLI::Range(1, 4096));
+      ->type_name(most == 1 ? "UINT" : "RANGES");
+}
+
+void add_fit_options(CLI::App& app, FitCommandOptions& options) {
+  app.add_option("--match", options.match,
+                 "Centroid file of an earlier fit: clusters keep the numbers that they have there");
   app.add_option("--ep-ranks", options.ep_ranks,
                  "Expert-parallel ranks of a decode worker; above 1 a placement is made")
       ->check(CLI::Range(1, 1024))
@@ -95,6 +120,7 @@ void add_fit_options(CLI::App& app, FitCommandOptions& options) {
   app.add_option("--tau", options.tau, "Width of the locality band noted in the file")
       ->check(CLI::Range(0.0, 2.0))
       ->capture_default_str();
+  app.add_option("--report", options.report, "Also write an HTML page that shows the fit to this file");
   app.add_option("--fit-hash", options.fit_hash, "Identity of the inputs, noted in the file");
 }
 
@@ -151,7 +177,10 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Options
 
   auto* fit = app.add_subcommand("fit", "Choose layers and clusters from a trace");
   fit->add_option("--trace", options.trace, "Trace file")->required();
-  fit->add_option("--out", options.out, "Centroid file to write")->required();
+  fit->add_option("--out", options.out,
+                  "Centroid file to write; {clusters} in it stands for the number of clusters")
+      ->required();
+  add_clusters_option(*fit, options.fit.clusters, kMostClusters);
   add_fit_options(*fit, options.fit);
   fit->add_option("--seed", options.fit.seed, "Seed of clustering and held-out halves")
       ->capture_default_str();
@@ -159,14 +188,23 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Options
 
   auto* run = app.add_subcommand("run", "Collect (or take a trace), fit, and publish to a ConfigMap");
   add_collect_options(*run, options.run.collect, false);
+  add_clusters_option(*run, options.run.fit.clusters, 1);
   add_fit_options(*run, options.run.fit);
   add_run_options(*run, options.run);
   run->add_option("--seed", options.run.fit.seed, "Seed of sample, clustering and held-out halves")
       ->capture_default_str();
   run->add_flag("--json", options.json, "Print the report as JSON");
 
+  auto* report = app.add_subcommand("report", "Show a fit as an HTML page, its numbers as text");
+  report->add_option("--trace", options.trace, "Trace that the centroids were fitted on")->required();
+  report->add_option("--centroids", options.centroids, "Centroid file")->required();
+  report->add_option("--out", options.out, "HTML page to write")->required();
+  report->add_flag("--json", options.json, "Print the numbers as JSON");
+
   auto* inspect = app.add_subcommand("inspect", "Say what a trace or centroid file holds");
   inspect->add_option("file", options.file, "The file")->required();
+  inspect->add_option("--centroids", options.centroids,
+                      "With a trace: say what the centroids that were fitted on it make of it, the report's numbers");
   inspect->add_flag("--json", options.json, "As JSON");
 
   try {

@@ -2,6 +2,8 @@
 // The subcommands. Each checks its options, does its work and leaves no part of a file behind.
 #pragma once
 
+#include <functional>
+
 #include "calibrator/cli/context.h"
 #include "calibrator/cli/options.h"
 #include "calibrator/fit/fit.h"
@@ -15,7 +17,9 @@ Outcome collect_command(const Options& options, Context& context);
 Outcome fit_command(const Options& options, Context& context);
 /// Trace, from wherever -> ConfigMap or file.
 Outcome run_command(const Options& options, Context& context);
-/// What a trace or centroid file holds.
+/// Trace file and centroid file -> HTML page, numbers.
+Outcome report_command(const Options& options, Context& context);
+/// What a trace or centroid file holds, or with both what the report shows.
 Outcome inspect_command(const Options& options, Context& context);
 
 // Shared between them.
@@ -23,8 +27,9 @@ Outcome inspect_command(const Options& options, Context& context);
 tl::expected<signature::Trace, Failure> load_trace_file(const std::string& path);
 tl::expected<signature::Trace, Failure> collect_trace(const CollectOptions& options,
                                                       const std::string& resume_file, Context& context);
-/// Fits with progress, logs the warnings, writes the placement where it is asked for.
-tl::expected<FitResult, Failure> fit_trace(const signature::Trace& trace, const FitCommandOptions& options,
-                                           Context& context);
+/// Fits with progress for each number of clusters in the options, logs the warnings, writes the placement
+/// where it is asked for, and hands each result to `take`.
+Outcome fit_trace(const signature::Trace& trace, const FitCommandOptions& options, Context& context,
+                  const std::function<Status(FitResult)>& take);
 
 }  // namespace eldr::calibrator

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <set>
+
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
 #include "calibrator/cli/commands.h"
+#include "calibrator/cli/output_path.h"
 #include "calibrator/report/placement_file.h"
 #include "calibrator/report/summary.h"
 #include "lib/signature/safetensors.h"
@@ -25,7 +29,6 @@ Result<std::unique_ptr<FitBackend>> choose_backend(const std::string& name, unsi
 
 Result<FitOptions> to_fit_options(const FitCommandOptions& options, unsigned cpus) {
   FitOptions fit;
-  fit.clusters = options.clusters;
   fit.ep_ranks = options.ep_ranks;
   fit.ep_batch = options.ep_batch;
   fit.seed = options.seed;
@@ -46,6 +49,61 @@ Result<FitOptions> to_fit_options(const FitCommandOptions& options, unsigned cpu
   return fit;
 }
 
+Status check_outputs(const FitCommandOptions& options) {
+  if (options.placement_out.empty()) {
+    return {};
+  }
+  if (options.ep_ranks == 1) {
+    return failure(Code::kInvalid, "--placement-out needs --ep-ranks above 1");
+  }
+  if (options.clusters.size() > 1 && !names_clusters(options.placement_out)) {
+    return failure(Code::kInvalid,
+                   "--placement-out: must contain {clusters} where --clusters names several numbers");
+  }
+  return {};
+}
+
+/// The fit whose numbers are kept; nullopt where none is named.
+Result<std::optional<signature::CentroidSet>> load_previous(const std::string& path,
+                                                            const signature::Trace& trace) {
+  if (path.empty()) {
+    return std::nullopt;
+  }
+  auto set = signature::load_centroids(path);
+  if (!set) {
+    return failure(set.error().with_context("--match"));
+  }
+  if (set->model != trace.model) {
+    return failure(Code::kInvalid, "--match " + path + ": was fitted for model \"" + set->model +
+                                       "\"; the trace is of \"" + trace.model + "\"");
+  }
+  return std::move(*set);
+}
+
+Status write_plans(const FitCommandOptions& options, const FitResult& result, const signature::Trace& trace) {
+  if (options.placement_out.empty()) {
+    return {};
+  }
+  const Status written =
+      write_placement(path_for(options.placement_out, result.set.clusters()), result, trace);
+  return written ? written : failure(written.error().with_context("--placement-out"));
+}
+
+/// Logs each warning once, however many fits repeat it.
+class WarningLog {
+ public:
+  void add(const FitResult& result) {
+    for (const std::string& warning : result.warnings) {
+      if (logged_.insert(warning).second) {
+        spdlog::warn("{}", warning);
+      }
+    }
+  }
+
+ private:
+  std::set<std::string> logged_;
+};
+
 }  // namespace
 
 tl::expected<signature::Trace, Failure> load_trace_file(const std::string& path) {
@@ -56,55 +114,69 @@ tl::expected<signature::Trace, Failure> load_trace_file(const std::string& path)
   return std::move(*trace);
 }
 
-tl::expected<FitResult, Failure> fit_trace(const signature::Trace& trace, const FitCommandOptions& options,
-                                           Context& context) {
-  const auto fit = to_fit_options(options, context.threads);
+Outcome fit_trace(const signature::Trace& trace, const FitCommandOptions& options, Context& context,
+                  const std::function<Status(FitResult)>& take) {
+  auto fit = to_fit_options(options, context.threads);
   if (!fit) {
     return fail(fit.error(), kExitUsage);
   }
-  if (!options.placement_out.empty() && options.ep_ranks == 1) {
-    return fail({Code::kInvalid, "--placement-out needs --ep-ranks above 1", 0}, kExitUsage);
+  if (const Status good = check_outputs(options); !good) {
+    return fail(good.error(), kExitUsage);
   }
+  const auto previous = load_previous(options.match, trace);
+  if (!previous) {
+    return fail(previous.error());
+  }
+  fit->match = *previous ? &**previous : nullptr;
   auto backend = choose_backend(options.backend, fit->threads);
   if (!backend) {
     return fail(backend.error(), kExitConfig);
   }
-  auto result =
-      fit_centroids(trace, *fit, **backend, context.clock, [&](std::size_t done, std::size_t total) {
-        context.progress.update(Stage::kFitting, done, total);
-        return !context.stop.stop_requested();
-      });
-  if (!result) {
-    return fail(result.error());
-  }
-  for (const std::string& warning : result->warnings) {
-    spdlog::warn("{}", warning);
-  }
-  if (!options.placement_out.empty()) {
-    if (const Status written = write_placement(options.placement_out, *result, trace); !written) {
-      return fail(written.error().with_context("--placement-out"));
-    }
-  }
-  return std::move(*result);
+  const auto progress = [&](std::size_t done, std::size_t total) {
+    context.progress.update(Stage::kFitting, done, total);
+    return !context.stop.stop_requested();
+  };
+  WarningLog warnings;
+  const Status done = fit_each(trace, *fit, options.clusters, **backend, context.clock, progress,
+                               [&](FitResult result) -> Status {
+                                 warnings.add(result);
+                                 if (const Status written = write_plans(options, result, trace); !written) {
+                                   return written;
+                                 }
+                                 return take(std::move(result));
+                               });
+  return done ? Outcome() : fail(done.error());
 }
 
 Outcome fit_command(const Options& options, Context& context) {
+  const bool several = options.fit.clusters.size() > 1;
+  if (several && !names_clusters(options.out)) {
+    return fail({Code::kInvalid, "--out: must contain {clusters} where --clusters names several numbers", 0},
+                kExitUsage);
+  }
   const auto trace = load_trace_file(options.trace);
   if (!trace) {
     return tl::unexpected(trace.error());
   }
-  const auto result = fit_trace(*trace, options.fit, context);
-  if (!result) {
-    return tl::unexpected(result.error());
+  nlohmann::json reports = nlohmann::json::array();
+  std::string text = several ? comparison_header() : "";
+  auto fitted = fit_trace(*trace, options.fit, context, [&](const FitResult& result) -> Status {
+    const std::string path = path_for(options.out, result.set.clusters());
+    const auto bytes = signature::serialize_centroids(result.set);
+    if (!bytes) {
+      return failure(bytes.error());
+    }
+    if (const Status written = signature::write_file_atomically(path, *bytes); !written) {
+      return failure(written.error().with_context("--out"));
+    }
+    reports.push_back(report_of(result));
+    text += several ? comparison_row(result, path) : text_of(result);
+    return {};
+  });
+  if (!fitted) {
+    return fitted;
   }
-  const auto bytes = signature::serialize_centroids(result->set);
-  if (!bytes) {
-    return fail(bytes.error());
-  }
-  if (const Status written = signature::write_file_atomically(options.out, *bytes); !written) {
-    return fail(written.error().with_context("--out"));
-  }
-  context.out << (options.json ? report_of(*result).dump() + "\n" : text_of(*result));
+  context.out << (options.json ? (several ? reports : reports.front()).dump() + "\n" : text);
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace eldr::calibrator {
 
@@ -32,7 +33,8 @@ struct CollectOptions {
 };
 
 struct FitCommandOptions {
-  std::uint32_t clusters = 0;
+  std::vector<std::uint32_t> clusters;  ///< `fit` makes a file for each; `run` takes one
+  std::string match;                    ///< centroid file whose cluster numbers are kept
   std::uint32_t ep_ranks = 1;
   double ep_batch = 32;
   std::uint64_t seed = 0;
@@ -44,6 +46,7 @@ struct FitCommandOptions {
   bool no_held_out = false;
   double tau = 0.1;
   std::string fit_hash;
+  std::string report;         ///< file for the page that shows the fit; empty: none
   std::string placement_out;  ///< file for the placement of all layers; empty: none
 };
 
@@ -69,9 +72,10 @@ struct Options {
   std::string log_level = "info";
   std::string termination_log = "/dev/termination-log";
   bool json = false;
-  std::string command;  ///< "collect", "fit", "run", "inspect"
-  std::string trace;    ///< fit: input
-  std::string out;      ///< collect, fit: output
+  std::string command;  ///< "collect", "fit", "run", "report", "inspect"
+  std::string trace;    ///< fit, report: input
+  std::string centroids;  ///< report: input; inspect: optional
+  std::string out;      ///< collect, fit, report: output
   std::string file;     ///< inspect: input
   CollectOptions collect;
   FitCommandOptions fit;

@@ -173,9 +173,14 @@ Outcome run_command(const Options& options, Context& context) {
   if (auto same = check_model(*trace, run.collect.model); !same) {
     return same;
   }
-  const auto result = fit_trace(*trace, run.fit, context);
-  if (!result) {
-    return tl::unexpected(result.error());
+  std::optional<FitResult> result;
+  if (auto fitted = fit_trace(*trace, run.fit, context,
+                              [&](FitResult only) -> Status {
+                                result = std::move(only);
+                                return {};
+                              });
+      !fitted) {
+    return fitted;
   }
   const auto bytes = signature::serialize_centroids(result->set);
   if (!bytes) {

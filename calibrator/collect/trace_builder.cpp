@@ -2,11 +2,11 @@
 #include "calibrator/collect/trace_builder.h"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 
 #include <spdlog/fmt/fmt.h>
 
+#include "calibrator/number_ranges.h"
 #include "lib/signature/counts.h"
 
 namespace eldr::calibrator {
@@ -167,37 +167,15 @@ Result<signature::Trace> build_trace(const TraceShape& shape,
 }
 
 Result<std::vector<std::int32_t>> parse_layer_numbers(const std::string& text) {
-  std::vector<std::int32_t> numbers;
-  const auto bad = [&] {
+  auto numbers = parse_number_ranges(text, 65535, signature::kMaxLayers);
+  if (!numbers) {
     return failure(
         Code::kInvalid,
         fmt::format("--layer-numbers \"{}\": must be ascending numbers and ranges like 1-26 or 0,2,4, at "
                     "most {}",
                     text.substr(0, 100), signature::kMaxLayers));
-  };
-  const char* at = text.data();
-  const char* const end = text.data() + text.size();
-  while (at != end) {
-    std::int32_t first = 0;
-    auto parsed = std::from_chars(at, end, first);
-    std::int32_t last = first;
-    if (parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '-') {
-      parsed = std::from_chars(parsed.ptr + 1, end, last);
-    }
-    const bool separated = parsed.ptr == end || (*parsed.ptr == ',' && parsed.ptr + 1 != end);
-    if (parsed.ec != std::errc() || !separated || first < 0 || last < first || last > 65535 ||
-        (!numbers.empty() && first <= numbers.back())) {
-      return bad();
-    }
-    for (std::int32_t number = first; number <= last; ++number) {
-      numbers.push_back(number);
-    }
-    at = parsed.ptr == end ? end : parsed.ptr + 1;
   }
-  if (numbers.size() > signature::kMaxLayers) {
-    return bad();
-  }
-  return numbers;
+  return std::move(*numbers);
 }
 
 }  // namespace eldr::calibrator

@@ -131,6 +131,7 @@ json report_of(const FitResult& result) {
                               {"rho", rounded(quality.held_out_rho)},
                               {"layers", quality.layers}});
   }
+  out["meanDistance"] = rounded(result.objective / result.set.requests());
   out["nearestShare"] = rounded(result.nearest_share);
   if (result.label_gap) {
     out["labelGap"] = rounded(*result.label_gap);
@@ -185,10 +186,22 @@ std::string text_of(const FitResult& result) {
   if (result.expert_plans) {
     text += text_of(*result.expert_plans);
   }
+  text += "seconds           ";
   for (const StageTime& time : result.times) {
-    text += fmt::format("{:<17} {:.2f} s\n", time.stage, time.seconds);
+    text += fmt::format("{} {:.2f}  ", time.stage, time.seconds);
   }
+  text += "\n";
   return text;
+}
+
+std::string comparison_header() {
+  return "clusters  mean distance  p10 similarity  spread  nearest share  file\n";
+}
+
+std::string comparison_row(const FitResult& result, const std::string& file) {
+  return fmt::format("{:>8}  {:>13.4f}  {:>14.4f}  {:>6.4f}  {:>11.1f} %  {}\n", result.set.clusters(),
+                     result.objective / result.set.requests(), result.set.best_similarity_quantiles.at("p10"),
+                     result.set.spread, 100 * result.nearest_share, file);
 }
 
 json describe(const signature::Trace& trace) {

@@ -20,6 +20,10 @@ nlohmann::json summary_of(const signature::CentroidSet& set);
 nlohmann::json report_of(const FitResult& result);
 std::string text_of(const FitResult& result);
 
+/// Fits of several numbers of clusters, a line for each.
+std::string comparison_header();
+std::string comparison_row(const FitResult& result, const std::string& file);
+
 /// A centroid file.
 nlohmann::json describe(const signature::CentroidSet& set);
 std::string text_of(const signature::CentroidSet& set);

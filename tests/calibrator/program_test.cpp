@@ -250,6 +250,47 @@ TEST_F(Program, FitWritesThePlacementOfAllLayers) {
   EXPECT_NE(refused.err.find("--ep-ranks"), std::string::npos);
 }
 
+TEST_F(Program, FitsForSeveralNumbersOfClustersInOneRun) {
+  const Ended fit = run({"fit", "--trace", at("trace.safetensors"), "--clusters", "2-3,6", "--out",
+                         at("of-{clusters}.safetensors"), "--json"});
+  ASSERT_EQ(fit.exit, 0) << fit.err;
+  const json reports = json::parse(fit.out);
+  ASSERT_EQ(reports.size(), 3U);
+  for (const std::uint32_t clusters : {2U, 3U, 6U}) {
+    const auto set = signature::load_centroids(at("of-" + std::to_string(clusters) + ".safetensors"));
+    ASSERT_TRUE(set) << set.error().message;
+    EXPECT_EQ(set->clusters(), clusters);
+  }
+  EXPECT_EQ(reports[2]["clusters"], 6);
+  const Ended table = run({"fit", "--trace", at("trace.safetensors"), "--clusters", "2,3", "--out",
+                           at("of-{clusters}.safetensors")});
+  EXPECT_NE(table.out.find("mean distance"), std::string::npos) << table.out;
+  EXPECT_EQ(std::count(table.out.begin(), table.out.end(), '\n'), 3);
+}
+
+TEST_F(Program, ANewFitKeepsTheNumbersOfAnOlderFile) {
+  const auto fit = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"fit", "--trace", at("trace.safetensors"), "--clusters", "3"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(arguments);
+  };
+  ASSERT_EQ(fit({"--out", at("old"), "--seed", "1"}).exit, 0);
+  ASSERT_EQ(fit({"--out", at("new"), "--seed", "9", "--match", at("old")}).exit, 0);
+  const auto before = signature::load_centroids(at("old")).value();
+  const auto now = signature::load_centroids(at("new")).value();
+  for (Eigen::Index k = 0; k < 3; ++k) {
+    Eigen::Index nearest = -1;
+    (before.centroids * now.centroids.row(k).transpose()).maxCoeff(&nearest);
+    EXPECT_EQ(nearest, k);
+  }
+  const Ended none = fit({"--out", at("x"), "--match", at("none")});
+  EXPECT_EQ(none.exit, 66);
+  EXPECT_NE(none.err.find("--match"), std::string::npos) << none.err;
+  const Ended foreign = fit({"--out", at("x"), "--match", at("trace.safetensors")});
+  EXPECT_EQ(foreign.exit, 65);
+  EXPECT_FALSE(std::filesystem::exists(at("x")));
+}
+
 TEST_F(Program, AConfigFileGivesOptions) {
   std::ofstream(at("options.toml")) << "[fit]\nclusters = 4\nseed = 9\n";
   const Ended fit = run({"--config", at("options.toml"), "fit", "--trace", at("trace.safetensors"), "--out",
