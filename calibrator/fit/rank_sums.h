@@ -9,7 +9,7 @@
 
 namespace eldr::calibrator {
 
-// Products of two doubled ranks, summed over 2^31 pairs, need 95 bits.
+// Products of two doubled ranks, summed over 2^31 pairs, need 94 bits.
 __extension__ using Wide = unsigned __int128;
 __extension__ using SignedWide = __int128;
 

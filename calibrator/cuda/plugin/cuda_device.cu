@@ -21,10 +21,20 @@ DeviceError blas_error(cublasStatus_t status, const char* what) {
   return error;
 }
 
-DeviceError no_device(const char* why) {
+/// Why there is none, in words that say what to do about it.
+DeviceError no_device(cudaError_t status) {
+  int driver = 0;
   DeviceError error;
   error.kind = DeviceError::kNoDevice;
-  std::snprintf(error.message, sizeof error.message, "%s", why);
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+    std::snprintf(error.message, sizeof error.message, "no NVIDIA driver is installed");
+  } else if (status == cudaErrorInsufficientDriver) {
+    std::snprintf(error.message, sizeof error.message,
+                  "the NVIDIA driver is for CUDA %d.%d; one for CUDA %d.0 or later is needed", driver / 1000,
+                  driver % 1000 / 10, CUDART_VERSION / 1000);
+  } else {
+    std::snprintf(error.message, sizeof error.message, "no GPU can be used: %s", cudaGetErrorString(status));
+  }
   return error;
 }
 
@@ -45,21 +55,22 @@ class CudaDevice final : public Device {
 
   DeviceError open() {
     int devices = 0;
-    if (const cudaError_t status = cudaGetDeviceCount(&devices); status != cudaSuccess) {
-      return no_device(cudaGetErrorString(status));
+    cudaError_t status = cudaGetDeviceCount(&devices);
+    if (status == cudaSuccess && devices == 0) {
+      status = cudaErrorNoDevice;
     }
-    if (devices == 0) {
-      return no_device("no GPU is visible");
+    if (status != cudaSuccess) {
+      return no_device(status);
     }
-    if (const cudaError_t status = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
-        status != cudaSuccess) {
+    status = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
+    if (status != cudaSuccess) {
       return error_of(status, "cudaStreamCreate");
     }
-    if (const cublasStatus_t status = cublasCreate(&blas_); status != CUBLAS_STATUS_SUCCESS) {
-      return blas_error(status, "cublasCreate");
+    if (const DeviceError error = blas_error(cublasCreate(&blas_), "cublasCreate")) {
+      return error;
     }
-    if (const cublasStatus_t status = cublasSetStream(blas_, stream_); status != CUBLAS_STATUS_SUCCESS) {
-      return blas_error(status, "cublasSetStream");
+    if (const DeviceError error = blas_error(cublasSetStream(blas_, stream_), "cublasSetStream")) {
+      return error;
     }
     // Double as IEEE 754 has it: no emulation by narrower units, whatever the environment asks for.
     return blas_error(cublasSetMathMode(blas_, CUBLAS_PEDANTIC_MATH), "cublasSetMathMode");
