@@ -291,6 +291,13 @@ void renormalise_rows(RowMatrixF& rows) {
   }
 }
 
+/// Of a file that is too large with `layers`, each of that many bytes.
+std::size_t layers_that_fit(std::size_t file, std::size_t layers, std::size_t layer_bytes) {
+  const std::size_t over = file - kMaxCentroidFile;
+  const std::size_t away = (over + layer_bytes - 1) / layer_bytes;
+  return layers > away ? layers - away : 0;
+}
+
 }  // namespace
 
 double CentroidSet::max_cluster_share() const {
@@ -341,14 +348,17 @@ Result<std::vector<std::byte>> serialize_centroids(const CentroidSet& set, DType
   if (!set.placement.empty()) tensors.push_back(placement);
   if (size_of(dtype) < 2) tensors.push_back(rows);
 
+  const std::size_t bytes_a_value = size_of(dtype) + (set.placement.empty() ? 0 : size_of(DType::kI16));
   auto bytes = serialize_safetensors(tensors, *metadata);
   if (!bytes) return in_centroids(bytes.error());
   if (bytes->size() > kMaxCentroidFile) {
-    return failure(Code::kResourceExhausted,
-                   "centroids: file of " + std::to_string(bytes->size()) + " bytes with " +
-                       std::string(name_of(dtype)) + " centroids, " +
-                       std::to_string(bytes->size() - kMaxCentroidFile) + " over the " +
-                       std::to_string(kMaxCentroidFile) + " that a ConfigMap may hold: keep fewer layers");
+    return failure(
+        Code::kResourceExhausted,
+        "centroids: file of " + std::to_string(bytes->size()) + " bytes with " + std::string(name_of(dtype)) +
+            " centroids, " + std::to_string(bytes->size() - kMaxCentroidFile) + " over the " +
+            std::to_string(kMaxCentroidFile) + " that a ConfigMap may hold: keep at most " +
+            std::to_string(layers_that_fit(bytes->size(), s, e * (sizeof(float) + k * bytes_a_value))) +
+            " layers");
   }
   return bytes;
 }

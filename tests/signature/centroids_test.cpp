@@ -161,6 +161,14 @@ TEST(Centroids, FitsAMebibyteOrSaysByHowMuchNot) {
   ASSERT_FALSE(bytes.has_value());
   EXPECT_EQ(bytes.error().code, Code::kResourceExhausted);
   EXPECT_NE(bytes.error().message.find("over the 1048576"), std::string::npos) << bytes.error().message;
+  // The number of layers that it says fits does, and one more does not.
+  const auto said = bytes.error().message.find("keep at most ");
+  ASSERT_NE(said, std::string::npos) << bytes.error().message;
+  const auto most = static_cast<std::size_t>(std::atoi(bytes.error().message.c_str() + said + 13));
+  for (const std::size_t layers : {most, most + 1}) {
+    set = samples::centroids(4, {.clusters = 64, .layers = layers, .experts = 128, .requests = 1000});
+    EXPECT_EQ(serialize_centroids(set).has_value(), layers == most) << layers;
+  }
   const auto parsed = parse_centroids(std::vector<std::byte>(kMaxCentroidFile + 1));
   ASSERT_FALSE(parsed.has_value());
   EXPECT_NE(parsed.error().message.find("1048577 bytes"), std::string::npos);
