@@ -3,8 +3,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <iostream>
+#include <new>
 #include <stop_token>
+#include <system_error>
 #include <thread>
 
 #include <unistd.h>
@@ -12,6 +15,7 @@
 #include "calibrator/cli/available_cpus.h"
 #include "calibrator/cli/program.h"
 #include "calibrator/collect/curl_transport.h"
+#include "lib/base/exit_code.h"
 #include "lib/kube/cpprest_transport.h"
 
 namespace {
@@ -36,15 +40,30 @@ class SignalWatch {
   std::jthread thread_;
 };
 
-}  // namespace
+/// Some libraries need memory to free memory: without any, the destructor of a JSON value throws, which
+/// nobody can catch.
+[[noreturn]] void end_on_uncaught() {
+  try {
+    if (const auto exception = std::current_exception()) {
+      std::rethrow_exception(exception);
+    }
+  } catch (const std::bad_alloc&) {
+    std::fputs("eldr-calibrate: out of memory\n", stderr);
+    std::_Exit(eldr::kExitTryAgain);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "eldr-calibrate: %s\n", error.what());
+  }
+  std::abort();
+}
 
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread exists
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file over the limit is then an error of write()
   eldr::kube::init_http_threads();
   eldr::calibrator::init_curl();
 
@@ -57,4 +76,18 @@ int main(int argc, char** argv) {
       .kube_environment = eldr::kube::environment_of_process()};
   const eldr::RealClock clock;
   return eldr::calibrator::run_program(argc, argv, process, clock, watch.token(), std::cout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::set_terminate(end_on_uncaught);
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {  // before a command began: those report it themselves
+    std::fputs("eldr-calibrate: out of memory\n", stderr);
+  } catch (const std::system_error& error) {  // no room for a thread
+    std::fprintf(stderr, "eldr-calibrate: %s\n", error.what());
+  }
+  return eldr::kExitTryAgain;
 }

@@ -109,7 +109,7 @@ class WarningLog {
 tl::expected<signature::Trace, Failure> load_trace_file(const std::string& path) {
   auto trace = signature::load_trace(path);
   if (!trace) {
-    return fail(trace.error().with_context("trace " + path));
+    return fail(trace.error().with_context("--trace"));
   }
   return std::move(*trace);
 }

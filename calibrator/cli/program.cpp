@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iostream>
 #include <new>
+#include <system_error>
 
 #include "calibrator/cli/command_line.h"
 #include "calibrator/cli/commands.h"
@@ -34,6 +35,9 @@ Outcome guarded(const Options& options, Context& context) {
   } catch (const std::bad_alloc&) {
     return fail({Code::kResourceExhausted,
                  "out of memory: use a smaller --sample-size, fewer --threads, or give the process more", 0});
+  } catch (const std::system_error& error) {
+    const bool passing = error.code() == std::errc::resource_unavailable_try_again;  // no room for a thread
+    return fail({passing ? Code::kResourceExhausted : Code::kInternal, error.what(), 0});
   } catch (const std::exception& error) {
     return fail({Code::kInternal, error.what(), 0});
   }

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 
 #include <spdlog/fmt/fmt.h>
@@ -31,6 +34,12 @@ struct Shared {
   std::mutex mutex;
   std::optional<Failure> failure;  ///< the first that ends everything
   std::stop_source stop;           ///< requested by a failure, or from outside
+  Failure out_of_memory{
+      {Code::kResourceExhausted,
+       "out of memory while collecting: use a smaller --concurrency or --sample-size, or give "
+       "the process more",
+       0},
+      kExitTryAgain};  ///< made while there is memory to make it
 
   void end_with(Failure reason) {
     {
@@ -42,6 +51,20 @@ struct Shared {
     stop.request_stop();
   }
 };
+
+/// Runs `work` on that many threads, the caller's among them, or on as many as there is room for.
+void run_on_threads(std::size_t threads, const std::function<void()>& work) {
+  std::vector<std::jthread> others;
+  others.reserve(threads);
+  try {
+    while (others.size() + 1 < threads) {
+      others.emplace_back(work);
+    }
+  } catch (const std::system_error& error) {
+    spdlog::warn("{} threads instead of {}: {}", others.size() + 1, threads, error.what());
+  }
+  work();
+}
 
 }  // namespace
 
@@ -108,7 +131,7 @@ tl::expected<Counts, Failure> Collector::collect(const std::vector<Prompt>& prom
   progress_.update(Stage::kCollecting, resumed, prompts.size());
   AdaptiveLimit limit(options_.concurrency);
 
-  const auto work = [&] {
+  const auto run_prompts = [&] {
     const std::stop_token over = shared.stop.get_token();
     for (std::size_t i = shared.next++; i < prompts.size() && !over.stop_requested(); i = shared.next++) {
       if (results[i]) {
@@ -150,13 +173,16 @@ tl::expected<Counts, Failure> Collector::collect(const std::vector<Prompt>& prom
       progress_.update(Stage::kCollecting, ++shared.done, prompts.size());
     }
   };
-  {
-    std::vector<std::jthread> workers;
-    const std::size_t threads = std::min<std::size_t>(options_.concurrency, prompts.size() - resumed);
-    for (std::size_t i = 0; i < threads; ++i) {
-      workers.emplace_back(work);
+  const auto work = [&] {
+    try {
+      run_prompts();
+    } catch (const std::bad_alloc&) {
+      shared.end_with(std::move(shared.out_of_memory));
+    } catch (const std::exception& error) {
+      shared.end_with({{Code::kInternal, error.what(), 0}, kExitBug});
     }
-  }
+  };
+  run_on_threads(std::min<std::size_t>(options_.concurrency, prompts.size() - resumed), work);
   if (shared.failure) {
     return tl::unexpected(*shared.failure);
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include <curl/curl.h>
@@ -24,15 +25,17 @@ struct Transfer {
   ByteSink sink;
   std::stop_token stop;
   bool sink_refused = false;
+  bool out_of_memory = false;
 };
 
 std::size_t on_bytes(char* data, std::size_t, std::size_t size, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
-  if (!transfer.sink(data, size)) {
-    transfer.sink_refused = true;
-    return 0;
+  try {  // an exception must not pass through libcurl
+    transfer.sink_refused = !transfer.sink(data, size);
+  } catch (const std::bad_alloc&) {
+    transfer.out_of_memory = true;
   }
-  return size;
+  return transfer.sink_refused || transfer.out_of_memory ? 0 : size;
 }
 
 int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
@@ -59,6 +62,8 @@ Error to_error(CURLcode code, const std::string& url) {
       return {Code::kTimeout, message, 0};
     case CURLE_ABORTED_BY_CALLBACK:
       return {Code::kCancelled, message, 0};
+    case CURLE_OUT_OF_MEMORY:
+      return {Code::kResourceExhausted, message, 0};
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
       return {Code::kInvalid, message, 0};
@@ -106,6 +111,9 @@ class CurlTransport final : public HttpTransport {
       curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(call.body.size()));
     }
     const CURLcode code = curl_easy_perform(handle);
+    if (transfer.out_of_memory) {
+      throw std::bad_alloc();
+    }
     if (transfer.sink_refused) {
       return failure(Code::kResourceExhausted,
                      fmt::format("{}: the answer is larger than {} bytes", call.url, call.max_answer));
@@ -169,6 +177,9 @@ Download make_curl_download() {
       curl_easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &status);
       return failure(status >= 500 || status == 429 ? Code::kUnavailable : Code::kNotFound,
                      fmt::format("data set {}: HTTP status {}", url, status));
+    }
+    if (transfer.out_of_memory) {
+      throw std::bad_alloc();
     }
     if (transfer.sink_refused) {
       return failure(Code::kResourceExhausted, fmt::format("data set {}: not accepted", url));

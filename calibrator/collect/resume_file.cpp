@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrator/collect/resume_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
@@ -61,6 +63,27 @@ json to_json(std::size_t request, const RequestCounts& counts) {
           {"tokens", encode(counts.decode_experts)}};
 }
 
+/// Whether each token has top_k experts in each layer, in a width that its largest id explains.
+bool consistent(const RequestCounts& counts) {
+  const auto picks_are = [&](const std::vector<std::uint32_t>& cells, std::uint32_t tokens) {
+    for (std::size_t layer = 0; layer < counts.layers; ++layer) {
+      const auto row = cells.begin() + static_cast<std::ptrdiff_t>(layer * counts.width);
+      if (std::accumulate(row, row + counts.width, std::uint64_t{0}) !=
+          std::uint64_t{tokens} * counts.top_k) {
+        return false;
+      }
+    }
+    return true;
+  };
+  const std::uint64_t rows = std::uint64_t{counts.prompt_tokens} + counts.decode_tokens;
+  return counts.prompt_tokens > 0 && counts.layers > 0 && counts.top_k > 0 && counts.width > 0 &&
+         picks_are(counts.prefill, counts.prompt_tokens) && picks_are(counts.decode, counts.decode_tokens) &&
+         std::all_of(counts.repeats.begin(), counts.repeats.end(),
+                     [&](std::uint32_t repeats) { return repeats <= rows; }) &&
+         std::all_of(counts.decode_experts.begin(), counts.decode_experts.end(),
+                     [&](std::uint16_t expert) { return expert < counts.width; });
+}
+
 bool from_json(const json& record, std::size_t requests, std::uint32_t& request, RequestCounts& counts) {
   if (!record.is_object() || !number(record, "i", static_cast<std::uint32_t>(requests - 1), request) ||
       !number(record, "p", 1U << 30U, counts.prompt_tokens) ||
@@ -74,7 +97,7 @@ bool from_json(const json& record, std::size_t requests, std::uint32_t& request,
       has_tokens ? std::size_t{counts.decode_tokens} * counts.layers * counts.top_k : std::size_t{0};
   return decode(record, "prefill", cells, counts.prefill) && decode(record, "decode", cells, counts.decode) &&
          decode(record, "repeats", counts.layers, counts.repeats) &&
-         decode(record, "tokens", tokens, counts.decode_experts);
+         decode(record, "tokens", tokens, counts.decode_experts) && consistent(counts);
 }
 
 json header_of(const std::string& identity, std::size_t requests) {
@@ -112,7 +135,8 @@ std::uintmax_t read_finished(const std::string& path, const json& header,
 }
 
 tl::unexpected<Error> cannot_write(const std::string& path, int error) {
-  return failure(error == ENOSPC || error == EDQUOT ? Code::kResourceExhausted : Code::kUnavailable,
+  const bool full = error == ENOSPC || error == EDQUOT || error == EFBIG || error == ENOMEM;
+  return failure(full ? Code::kResourceExhausted : Code::kUnavailable,
                  fmt::format("resume file {}: {}", path, std::strerror(error)));
 }
 
@@ -132,7 +156,11 @@ Result<std::unique_ptr<ResumeFile>> ResumeFile::open(const std::string& path, co
   std::FILE* file = resume->file_.get();
   if (good_bytes > 0) {
     // A torn last line goes; a last line that only lacks its end gets it.
-    const auto size = std::filesystem::file_size(path);
+    std::error_code unknown;
+    const auto size = std::filesystem::file_size(path, unknown);
+    if (unknown) {
+      return cannot_write(path, unknown.value());
+    }
     if (ftruncate(fileno(file), static_cast<off_t>(std::min<std::uintmax_t>(good_bytes, size))) != 0 ||
         std::fseek(file, 0, SEEK_END) != 0) {
       return cannot_write(path, errno);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -23,7 +24,9 @@ namespace {
 class Sha256 {
  public:
   Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
-    EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr);
+    if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) {
+      throw std::bad_alloc();  // the one thing that can fail here
+    }
   }
   void feed(const char* data, std::size_t size) { EVP_DigestUpdate(context_.get(), data, size); }
   std::string hex() {
@@ -98,13 +101,18 @@ Result<LocalDataset> spool(const DatasetSource& source, const std::string& name,
   }
   LocalDataset dataset(path, "", true);  // removes the file on every way out but the last
   File file(fdopen(descriptor, "wb"));
+  if (!file) {
+    close(descriptor);
+    return failure(Code::kResourceExhausted,
+                   fmt::format("temporary file {}: {}", path, std::strerror(errno)));
+  }
   Sha256 hash;
   std::uint64_t size = 0;
   Status written;
   const Status produced = produce([&](const char* data, std::size_t count) {
     size += count;
     if (size > source.max_bytes) {
-      written = failure(Code::kResourceExhausted,
+      written = failure(Code::kInvalid,
                         fmt::format("data set {}: is larger than {} bytes", name, source.max_bytes));
     } else if (std::fwrite(data, 1, count, file.get()) != count) {
       written =

@@ -46,8 +46,8 @@ struct DatasetSource {
   std::FILE* input = stdin;
 };
 
-/// kNotFound: no such file; kUnavailable: the URL does not answer; kInvalid: another checksum than expected;
-/// kResourceExhausted: over max_bytes or no room for the temporary file; kCancelled.
+/// kNotFound: no such file; kUnavailable: the URL does not answer; kInvalid: another checksum than expected,
+/// or over max_bytes; kResourceExhausted: no room for the temporary file; kCancelled.
 Result<LocalDataset> obtain_dataset(const DatasetSource& source, const Download& download,
                                     const std::stop_token& stop);
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -32,8 +33,12 @@ void parallel_for(std::size_t tasks, unsigned threads,
     const auto extra = std::min<std::size_t>(std::max(threads, 1U), std::max<std::size_t>(tasks, 1)) - 1;
     std::vector<std::jthread> others;
     others.reserve(extra);
-    for (std::size_t i = 0; i < extra; ++i) {
-      others.emplace_back(work, static_cast<unsigned>(i + 1));
+    try {
+      for (std::size_t i = 0; i < extra; ++i) {
+        others.emplace_back(work, static_cast<unsigned>(i + 1));
+      }
+    } catch (const std::system_error&) {
+      // No room for another thread: those that run share the tasks.
     }
     work(0);
   }

@@ -20,6 +20,15 @@ void AnnotationProgress::show(const ProgressState& state) {
   changed_.notify_one();
 }
 
+Status AnnotationProgress::annotate(const ProgressState& state, const std::stop_token& stop) const {
+  try {
+    return publisher_.annotate_progress(
+        {{"stage", name_of(state.stage)}, {"done", state.done}, {"total", state.total}}, stop);
+  } catch (const std::bad_alloc&) {  // the work itself will say so, if it is as short of memory
+    return failure(Code::kResourceExhausted, "out of memory");
+  }
+}
+
 void AnnotationProgress::run(const std::stop_token& stop) {
   bool failing = false;
   while (true) {
@@ -32,8 +41,7 @@ void AnnotationProgress::run(const std::stop_token& stop) {
       state = *newest_;
       newest_.reset();
     }
-    const Status sent = publisher_.annotate_progress(
-        {{"stage", name_of(state.stage)}, {"done", state.done}, {"total", state.total}}, stop);
+    const Status sent = annotate(state, stop);
     if (!sent && !failing && !stop.stop_requested()) {
       spdlog::warn("progress annotation: {}", sent.error().message);
     }

@@ -25,6 +25,7 @@ class AnnotationProgress final : public ProgressSink {
 
  private:
   void run(const std::stop_token& stop);
+  Status annotate(const ProgressState& state, const std::stop_token& stop) const;
 
   const Publisher& publisher_;
   std::mutex mutex_;

@@ -101,8 +101,8 @@ Result<std::vector<std::byte>> read_file(const std::string& path, std::size_t ma
   if (!S_ISREG(facts.st_mode)) return failure(Code::kInvalid, path + ": not a regular file");
   const auto size = static_cast<std::size_t>(facts.st_size);
   if (size > max_bytes) {
-    return failure(Code::kResourceExhausted, path + ": " + std::to_string(size) + " bytes; at most " +
-                                                 std::to_string(max_bytes) + " are allowed");
+    return failure(Code::kInvalid, path + ": " + std::to_string(size) + " bytes; at most " +
+                                       std::to_string(max_bytes) + " are allowed");
   }
   try {
     std::vector<std::byte> bytes(size);

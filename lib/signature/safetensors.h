@@ -65,7 +65,8 @@ struct TensorData {
 Result<std::vector<std::byte>> serialize_safetensors(const std::vector<TensorData>& tensors,
                                                      const std::map<std::string, std::string>& metadata);
 
-/// Whole file into memory. kNotFound, kResourceExhausted (over max_bytes), kUnavailable (I/O error).
+/// Whole file into memory. kNotFound, kInvalid (over max_bytes, not a regular file), kResourceExhausted (no
+/// memory), kUnavailable (I/O error).
 Result<std::vector<std::byte>> read_file(const std::string& path, std::size_t max_bytes);
 /// Written beside the target and renamed over it, so that readers see the old file or the new one, never a
 /// part.

@@ -1,107 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs eldr-calibrate itself: exit codes, what it prints, signals, and no half files.
+#include "tests/calibrator/program.h"
+
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <thread>
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "lib/signature/centroids.h"
 #include "lib/signature/trace.h"
 #include "tests/calibrator/engine_double.h"
-#include "tests/calibrator/samples.h"
 
 namespace eldr::calibrator {
 namespace {
 
 using nlohmann::json;
+using testing::Child;
+using testing::Ended;
 using testing::EngineDouble;
-
-struct Ended {
-  int exit = -1;
-  std::string out;
-  std::string err;
-};
-
-/// A child process. Output goes to files, so that it never blocks.
-class Child {
- public:
-  Child(const std::string& folder, std::vector<std::string> arguments,
-        const std::string& input = "/dev/null") {
-    out_ = folder + "/out";
-    err_ = folder + "/err";
-    arguments.insert(arguments.begin(), ELDR_CALIBRATE);
-    pid_ = fork();
-    if (pid_ == 0) {
-      dup2(open(input.c_str(), O_RDONLY), 0);
-      dup2(open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
-      dup2(open(err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
-      std::vector<char*> argv;
-      for (std::string& argument : arguments) {
-        argv.push_back(argument.data());
-      }
-      argv.push_back(nullptr);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
-  }
-  void signal(int number) const { kill(pid_, number); }
-  Ended wait() const {
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read(out_), read(err_)};
-  }
-  static std::string read(const std::string& path) {
-    std::ifstream in(path);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-
- private:
-  pid_t pid_;
-  std::string out_;
-  std::string err_;
-};
-
-class Program : public ::testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = ::testing::TempDir() + "/eldr-program-" + std::to_string(getpid()) + "-" +
-              ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::create_directories(folder_);
-    ASSERT_TRUE(signature::save_trace(at("trace.safetensors"), samples::trace(1, {.requests = 60})));
-    std::ofstream prompts(at("prompts.jsonl"));
-    for (int i = 0; i < 60; ++i) {
-      const std::string label(1, static_cast<char>('a' + i % 3));
-      prompts << json({{"prompt", label + " prompt number " + std::to_string(i)}, {"label", label}}).dump()
-              << '\n';
-    }
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string at(const std::string& name) const { return folder_ + "/" + name; }
-  Ended run(const std::vector<std::string>& arguments, const std::string& input = "/dev/null") const {
-    return Child(folder_, arguments, input).wait();
-  }
-  /// Files in the folder but for those the test made itself.
-  std::set<std::string> left_behind() const {
-    std::set<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-      names.insert(entry.path().filename().string());
-    }
-    for (const char* known : {"trace.safetensors", "prompts.jsonl", "out", "err"}) {
-      names.erase(known);
-    }
-    return names;
-  }
-
-  std::string folder_;
-};
+using testing::Program;
 
 TEST_F(Program, HelpAndVersion) {
   const Ended version = run({"--version"});
@@ -346,7 +267,7 @@ TEST_F(Program, CollectReadsStandardInput) {
   EngineDouble engine;
   const Ended ended = run({"collect", "--model", "test-moe", "--engine", engine.url(), "--dataset", "-",
                            "--out", at("t.safetensors"), "--json"},
-                          at("prompts.jsonl"));
+                          {.input = at("prompts.jsonl")});
   ASSERT_EQ(ended.exit, 0) << ended.err;
   EXPECT_EQ(json::parse(ended.out)["requests"], 60);
 }
