@@ -89,7 +89,7 @@ def print_stages(title: str, seconds: dict[str, float], wall: float) -> None:
 def compare(report: dict, wall: float, trace: Path, clusters: int) -> bool:
     from numpy_fit import fit
 
-    print("\nnumpy and scipy: about a minute for each 1000 requests squared …", flush=True)
+    print("\nthe same in numpy and scipy (some minutes at 1000 requests) …", flush=True)
     other = fit(trace, clusters)
     other_wall = sum(other.seconds.values())
     print_stages("numpy and scipy", other.seconds, other_wall)
