@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <stop_token>
@@ -40,6 +41,12 @@ class SignalWatch {
   std::jthread thread_;
 };
 
+/// The folder of this very file, wherever it was called from; empty where the system does not say.
+std::string program_directory() {
+  std::error_code unknown;
+  return std::filesystem::read_symlink("/proc/self/exe", unknown).parent_path().string();
+}
+
 /// Some libraries need memory to free memory: without any, the destructor of a JSON value throws, which
 /// nobody can catch.
 [[noreturn]] void end_on_uncaught() {
@@ -69,11 +76,14 @@ int run(int argc, char** argv) {
 
   const SignalWatch watch(signals);
   const char* temp = std::getenv("TMPDIR");
+  const char* cuda_library = std::getenv("ELDR_CUDA_LIBRARY");
   const eldr::calibrator::ProcessFacts process{
       .temp_directory = temp != nullptr && *temp != 0 ? temp : "/tmp",
       .cpus = eldr::calibrator::available_cpus(),
       .terminal = isatty(STDERR_FILENO) == 1,
-      .kube_environment = eldr::kube::environment_of_process()};
+      .kube_environment = eldr::kube::environment_of_process(),
+      .cuda_plugin = {.file = cuda_library != nullptr ? cuda_library : "",
+                      .program_directory = program_directory()}};
   const eldr::RealClock clock;
   return eldr::calibrator::run_program(argc, argv, process, clock, watch.token(), std::cout);
 }

@@ -88,6 +88,20 @@ void add_clusters_option(CLI::App& app, std::vector<std::uint32_t>& clusters, st
       ->type_name(most == 1 ? "UINT" : "RANGES");
 }
 
+void add_backend_options(CLI::App& app, BackendOptions& options) {
+  app.add_option("--backend", options.backend,
+                 "Where to compute; auto takes a GPU where there is one, and says why where there is none")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
+  app.add_option(
+      "--cuda-library", options.cuda_library,
+      "The CUDA backend, libeldr_calibrate_cuda.so; default: beside the program or in ../lib/eldr");
+  app.add_option("--cuda-memory-limit", options.cuda_memory_limit,
+                 "Most GPU memory to take, in MiB; 0: four fifths of what is free")
+      ->check(CLI::Range(0, 1 << 24))
+      ->capture_default_str();
+}
+
 void add_fit_options(CLI::App& app, FitCommandOptions& options) {
   app.add_option("--match", options.match,
                  "Centroid file of an earlier fit: clusters keep the numbers that they have there");
@@ -100,9 +114,7 @@ void add_fit_options(CLI::App& app, FitCommandOptions& options) {
       ->capture_default_str();
   app.add_option("--placement-out", options.placement_out,
                  "Also write the placement of the experts of all layers to this JSON file (with --ep-ranks)");
-  app.add_option("--backend", options.backend, "Where to compute")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->capture_default_str();
+  add_backend_options(app, options.backend);
   app.add_option("--transform", options.transform,
                  "What is done to counts; auto takes the best by rho on held-out requests")
       ->check(CLI::IsMember({"count-idf", "count", "sqrt-count", "binary", "auto"}))

@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <string>
 
+#include "calibrator/cuda/plugin_loader.h"
 #include "calibrator/failure.h"
 #include "calibrator/progress/progress.h"
 #include "lib/base/clock.h"
@@ -22,6 +23,7 @@ struct Context {
   std::string temp_directory;
   unsigned threads = 1;  ///< CPUs that may be used
   kube::Environment kube_environment;
+  cuda::PluginPlaces cuda_plugin;
 };
 
 }  // namespace eldr::calibrator

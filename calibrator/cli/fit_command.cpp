@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
+#include "calibrator/cli/choose_backend.h"
 #include "calibrator/cli/commands.h"
 #include "calibrator/cli/output_path.h"
 #include "calibrator/report/placement_file.h"
@@ -13,19 +14,6 @@
 
 namespace eldr::calibrator {
 namespace {
-
-Result<std::unique_ptr<FitBackend>> choose_backend(const std::string& name, unsigned threads) {
-  if (name == "cuda") {
-    return failure(Code::kInvalid, "--backend cuda: this build has no CUDA backend; use cpu or auto");
-  }
-  if (name != "cpu" && name != "auto") {
-    return failure(Code::kInvalid, "--backend \"" + name + "\": must be auto, cpu or cuda");
-  }
-  if (name == "auto") {
-    spdlog::debug("no CUDA backend in this build: fitting on the CPU");
-  }
-  return make_cpu_backend(threads);
-}
 
 Result<FitOptions> to_fit_options(const FitCommandOptions& options, unsigned cpus) {
   FitOptions fit;
@@ -128,7 +116,8 @@ Outcome fit_trace(const signature::Trace& trace, const FitCommandOptions& option
     return fail(previous.error());
   }
   fit->match = *previous ? &**previous : nullptr;
-  auto backend = choose_backend(options.backend, fit->threads);
+  auto backend = choose_backend(options.backend, context.cuda_plugin,
+                                {trace.requests(), trace.layers.size(), trace.experts}, fit->threads);
   if (!backend) {
     return fail(backend.error(), kExitConfig);
   }

@@ -32,13 +32,19 @@ struct CollectOptions {
   bool keep_decode_experts = false;
 };
 
+struct BackendOptions {
+  std::string backend = "auto";         ///< auto, cpu, cuda
+  std::string cuda_library;             ///< path of the CUDA backend; empty: looked for beside the program
+  std::uint64_t cuda_memory_limit = 0;  ///< MiB; 0: a share of what is free
+};
+
 struct FitCommandOptions {
   std::vector<std::uint32_t> clusters;  ///< `fit` makes a file for each; `run` takes one
   std::string match;                    ///< centroid file whose cluster numbers are kept
   std::uint32_t ep_ranks = 1;
   double ep_batch = 32;
   std::uint64_t seed = 0;
-  std::string backend = "auto";         ///< auto, cpu, cuda
+  BackendOptions backend;
   std::string transform = "count-idf";  ///< count-idf, count, sqrt-count, binary, auto
   std::uint32_t max_layers = 0;
   std::uint32_t restarts = 8;

@@ -82,7 +82,8 @@ int run_program(int argc, const char* const* argv, const ProcessFacts& process, 
                   .stop = stop,
                   .temp_directory = process.temp_directory,
                   .threads = process.cpus,
-                  .kube_environment = process.kube_environment};
+                  .kube_environment = process.kube_environment,
+                  .cuda_plugin = process.cuda_plugin};
   const Outcome outcome = guarded(options, context);
   out.flush();
   if (!outcome) {

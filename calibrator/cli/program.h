@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <string>
 
+#include "calibrator/cuda/plugin_loader.h"
 #include "lib/base/clock.h"
 #include "lib/kube/config.h"
 
@@ -16,6 +17,7 @@ struct ProcessFacts {
   unsigned cpus = 1;
   bool terminal = false;  ///< standard error is one
   kube::Environment kube_environment;
+  cuda::PluginPlaces cuda_plugin;
 };
 
 /// Parses the command line, runs the command, reports a failure as one line on standard error and in the
