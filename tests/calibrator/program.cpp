@@ -19,7 +19,7 @@ namespace eldr::calibrator::testing {
 Child::Child(const std::string& folder, std::vector<std::string> arguments, const ChildOptions& options) {
   out_ = options.output.empty() ? folder + "/out" : options.output;
   err_ = folder + "/err";
-  arguments.insert(arguments.begin(), ELDR_CALIBRATE);
+  arguments.insert(arguments.begin(), options.program);
   pid_ = fork();
   if (pid_ == 0) {
     dup2(open(options.input.c_str(), O_RDONLY), 0);

@@ -20,6 +20,7 @@ struct Ended {
 };
 
 struct ChildOptions {
+  std::string program = ELDR_CALIBRATE;
   std::string input = "/dev/null";
   std::string output = {};             ///< default: a file in the folder
   std::function<void()> prepare = {};  ///< in the child, before the program begins: limits

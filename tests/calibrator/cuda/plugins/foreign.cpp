@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+// A shared library that has nothing to do with it.
+extern "C" int answer() { return 42; }
