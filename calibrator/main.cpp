@@ -27,13 +27,22 @@ class SignalWatch {
  public:
   explicit SignalWatch(const sigset_t& signals)
       : thread_([this, signals](const std::stop_token& over) {
-          const timespec poll{0, 200'000'000};
-          while (!over.stop_requested()) {
-            if (sigtimedwait(&signals, nullptr, &poll) > 0 && !source_.request_stop()) {
+          for (;;) {
+            const int number = sigwaitinfo(&signals, nullptr);
+            if (over.stop_requested()) {
+              return;
+            }
+            if (number > 0 && !source_.request_stop()) {
               std::_Exit(128 + SIGTERM);
             }
           }
         }) {}
+  ~SignalWatch() {
+    thread_.request_stop();
+    pthread_kill(thread_.native_handle(), SIGTERM);  // wakes it
+  }
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
   std::stop_token token() const { return source_.get_token(); }
 
  private:

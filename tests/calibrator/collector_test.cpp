@@ -137,6 +137,48 @@ TEST(Collector, TriesAgainWhatMayPass) {
   }
 }
 
+TEST(Collector, WaitsAsLongAsTheEngineAsks) {
+  Fixture fixture(
+      [](std::size_t number, const http::Request&, http::ResponseWriter& answer) {
+        if (number <= 2) {
+          answer.respond(429, "application/json", "{}", {{"Retry-After", number == 1 ? "7" : "100000"}});
+        }
+        return number <= 2;
+      },
+      {.concurrency = 1});
+  ASSERT_TRUE(fixture.collect(1));
+  EXPECT_EQ(fixture.time.slept(),
+            (std::vector<std::chrono::milliseconds>{std::chrono::seconds(7), std::chrono::seconds(3600)}))
+      << "an hour at most";
+}
+
+/// An engine that takes three requests at a time and refuses the rest.
+TEST(Collector, FindsOutHowMuchAnEngineTakes) {
+  std::atomic<int> running{0};
+  std::atomic<int> refused{0};
+  std::atomic<int> refused_late{0};
+  std::atomic<int> answered{0};
+  Fixture fixture(
+      [&](std::size_t, const http::Request&, http::ResponseWriter& answer) {
+        const bool full = ++running > 3;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        if (full) {
+          ++refused;
+          refused_late += answered > 100 ? 1 : 0;
+          answer.respond(429, "application/json", "{}");
+        } else {
+          ++answered;
+        }
+        --running;
+        return full;
+      },
+      {.concurrency = 16, .retries = 100});
+  const auto counts = fixture.collect(200);
+  ASSERT_TRUE(counts) << counts.error().error.message;
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused_late, 100) << "sixteen at a time would be refused thirteen of sixteen times";
+}
+
 TEST(Collector, GivesUpOnAnEngineThatKeepsFailing) {
   Fixture fixture(answers(500, "{}"), {.concurrency = 2, .retries = 3});
   const auto counts = fixture.collect(10);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -148,6 +149,27 @@ TEST(Sampler, EachLineIsAsLikelyAsAnother) {
 TEST(Sampler, TakesAllWhenThereAreFewer) {
   const TempFile file(lines(7, "a"));
   EXPECT_EQ(draw_sample(file.path(), 100, 0, {})->prompts.size(), 7U);
+}
+
+TEST(Sampler, EveryLabelHasItsShareWithinOne) {
+  std::mt19937_64 engine(3);
+  for (int round = 0; round < 200; ++round) {
+    std::map<std::string, std::uint64_t> available;
+    std::uint64_t all = 0;
+    for (std::uint64_t label = 0; label <= engine() % 12; ++label) {
+      all += available["label " + std::to_string(label)] = 1 + engine() % 5000;
+    }
+    const std::uint64_t size = 1 + engine() % all;
+    std::uint64_t given = 0;
+    for (const auto& [label, quota] : quotas_of(available, size)) {
+      const double share =
+          static_cast<double>(size) * static_cast<double>(available[label]) / static_cast<double>(all);
+      EXPECT_LT(std::abs(static_cast<double>(quota) - share), 1) << label;
+      EXPECT_LE(quota, available[label]);
+      given += quota;
+    }
+    EXPECT_EQ(given, size);
+  }
 }
 
 TEST(Sampler, QuotasAddUp) {

@@ -31,6 +31,18 @@ std::string npy(const std::string& descr, const std::vector<std::size_t>& shape,
   return bytes;
 }
 
+std::vector<std::uint16_t> EngineDouble::ids_of(const std::string& prompt, std::size_t rows) {
+  std::vector<std::uint16_t> ids;
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t layer = 0; layer < kLayers; ++layer) {
+      const std::size_t first = (static_cast<unsigned char>(prompt.front()) + layer + row % 3) % kExperts;
+      ids.push_back(static_cast<std::uint16_t>(first));
+      ids.push_back(static_cast<std::uint16_t>((first + 1 + row % 2) % kExperts));
+    }
+  }
+  return ids;
+}
+
 EngineDouble::EngineDouble(std::string model, Intercept intercept)
     : model_(std::move(model)), intercept_(std::move(intercept)) {
   server_ = http::Server::listen({}, [this](const http::Request& request, http::ResponseWriter& answer) {
@@ -66,20 +78,12 @@ void EngineDouble::handle(const http::Request& request, http::ResponseWriter& an
   }
   if (!intercept_ || !intercept_(number, request, answer)) {
     const json body = json::parse(request.body);
-    // One token a character; experts follow the first character of the prompt.
+    // One token a character.
     const std::string text = body.contains("prompt") ? body["prompt"].get<std::string>()
                                                      : body["messages"][0]["content"].get<std::string>();
     const std::size_t generated = body["max_tokens"].get<std::size_t>();
     const std::size_t rows = text.size() + generated - 1;
-    std::vector<std::uint16_t> ids;
-    for (std::size_t row = 0; row < rows; ++row) {
-      for (std::size_t layer = 0; layer < kLayers; ++layer) {
-        const std::size_t first = (static_cast<unsigned char>(text.front()) + layer + row % 3) % kExperts;
-        ids.push_back(static_cast<std::uint16_t>(first));
-        ids.push_back(static_cast<std::uint16_t>((first + 1 + row % 2) % kExperts));
-      }
-    }
-    const std::string file = npy("|u1", {rows, kLayers, kTopK}, ids);
+    const std::string file = npy("|u1", {rows, kLayers, kTopK}, ids_of(text, rows));
     answer.respond(
         200, "application/json",
         json({{"choices", {{{"index", 0}, {"text", "x"}, {"routed_experts", base64_encode(as_bytes(file))}}}},

@@ -31,6 +31,10 @@ class EngineDouble {
   explicit EngineDouble(std::string model = "test-moe", Intercept intercept = {});
   ~EngineDouble();
 
+  /// Experts of a prompt's tokens and the generated ones [rows][kLayers][kTopK]. They follow its first
+  /// character.
+  static std::vector<std::uint16_t> ids_of(const std::string& prompt, std::size_t rows);
+
   std::string url() const;
   std::size_t completions() const { return completions_; }
   std::size_t most_in_flight() const { return most_in_flight_; }
