@@ -146,6 +146,8 @@ Outcome EngineClient::check_model(const std::stop_token& stop) const {
                 passing ? kExitUnavailable : kExitConfig);
   }
   const json models = json::parse(answer->body, nullptr, false);
+  constexpr std::size_t kMostNamed = 10;
+  std::size_t named = 0;
   std::string served;
   for (const json& model : member(models, "data")) {
     const json& id = member(model, "id");
@@ -155,9 +157,15 @@ Outcome EngineClient::check_model(const std::stop_token& stop) const {
     if (id.get_ref<const std::string&>() == options_.model) {
       return {};
     }
+    if (++named > kMostNamed) {
+      continue;
+    }
     served += (served.empty() ? "\"" : ", \"");
     served += id.get_ref<const std::string&>().substr(0, 200);
     served += '"';
+  }
+  if (named > kMostNamed) {
+    served += fmt::format(" and {} more", named - kMostNamed);
   }
   return fail({Code::kInvalid,
                fmt::format("model \"{}\" is not served by the engine at {}; it serves {}", options_.model,
