@@ -215,8 +215,9 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Options
 
   auto* inspect = app.add_subcommand("inspect", "Say what a trace or centroid file holds");
   inspect->add_option("file", options.file, "The file")->required();
-  inspect->add_option("--centroids", options.centroids,
-                      "With a trace: say what the centroids that were fitted on it make of it, the report's numbers");
+  inspect->add_option(
+      "--centroids", options.centroids,
+      "With a trace: say what the centroids that were fitted on it make of it, the report's numbers");
   inspect->add_flag("--json", options.json, "As JSON");
 
   try {

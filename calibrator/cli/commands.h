@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 
 #include "calibrator/cli/context.h"
 #include "calibrator/cli/options.h"
@@ -31,5 +32,12 @@ tl::expected<signature::Trace, Failure> collect_trace(const CollectOptions& opti
 /// where it is asked for, and hands each result to `take`.
 Outcome fit_trace(const signature::Trace& trace, const FitCommandOptions& options, Context& context,
                   const std::function<Status(FitResult)>& take);
+/// Writes the HTML page of a fit; does nothing with an empty `path`. `centroids` are the file's bytes;
+/// the paths give their names and are empty where there is no such file.
+Status write_report(const std::string& path, const signature::Trace& trace,
+                    std::span<const std::byte> centroids, const std::string& trace_path,
+                    const std::string& centroid_path);
+/// `inspect TRACE --centroids FILE`: the numbers of the report.
+Outcome inspect_fit(const Options& options, Context& context);
 
 }  // namespace eldr::calibrator

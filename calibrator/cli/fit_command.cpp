@@ -38,13 +38,18 @@ Result<FitOptions> to_fit_options(const FitCommandOptions& options, unsigned cpu
 }
 
 Status check_outputs(const FitCommandOptions& options) {
+  const bool several = options.clusters.size() > 1;
+  if (several && !options.report.empty() && !names_clusters(options.report)) {
+    return failure(Code::kInvalid,
+                   "--report: must contain {clusters} where --clusters names several numbers");
+  }
   if (options.placement_out.empty()) {
     return {};
   }
   if (options.ep_ranks == 1) {
     return failure(Code::kInvalid, "--placement-out needs --ep-ranks above 1");
   }
-  if (options.clusters.size() > 1 && !names_clusters(options.placement_out)) {
+  if (several && !names_clusters(options.placement_out)) {
     return failure(Code::kInvalid,
                    "--placement-out: must contain {clusters} where --clusters names several numbers");
   }
@@ -157,6 +162,11 @@ Outcome fit_command(const Options& options, Context& context) {
     }
     if (const Status written = signature::write_file_atomically(path, *bytes); !written) {
       return failure(written.error().with_context("--out"));
+    }
+    if (const Status shown = write_report(path_for(options.fit.report, result.set.clusters()), *trace, *bytes,
+                                          options.trace, path);
+        !shown) {
+      return shown;
     }
     reports.push_back(report_of(result));
     text += several ? comparison_row(result, path) : text_of(result);

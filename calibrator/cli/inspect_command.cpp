@@ -18,6 +18,9 @@ void print(const File& file, bool as_json, std::ostream& out) {
 }  // namespace
 
 Outcome inspect_command(const Options& options, Context& context) {
+  if (!options.centroids.empty()) {
+    return inspect_fit(options, context);
+  }
   const auto bytes = signature::read_file(options.file, kLargestFile);
   if (!bytes) {
     return fail(bytes.error());

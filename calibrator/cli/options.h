@@ -78,11 +78,11 @@ struct Options {
   std::string log_level = "info";
   std::string termination_log = "/dev/termination-log";
   bool json = false;
-  std::string command;  ///< "collect", "fit", "run", "report", "inspect"
-  std::string trace;    ///< fit, report: input
+  std::string command;    ///< "collect", "fit", "run", "report", "inspect"
+  std::string trace;      ///< fit, report: input
   std::string centroids;  ///< report: input; inspect: optional
-  std::string out;      ///< collect, fit, report: output
-  std::string file;     ///< inspect: input
+  std::string out;        ///< collect, fit, report: output
+  std::string file;       ///< inspect: input
   CollectOptions collect;
   FitCommandOptions fit;
   RunOptions run;

@@ -25,6 +25,9 @@ Outcome dispatch(const Options& options, Context& context) {
   if (options.command == "run") {
     return run_command(options, context);
   }
+  if (options.command == "report") {
+    return report_command(options, context);
+  }
   return inspect_command(options, context);
 }
 

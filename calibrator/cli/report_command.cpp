@@ -77,7 +77,8 @@ void print(const Analysis& analysis, bool as_json, std::ostream& out) {
 }  // namespace
 
 Status write_report(const std::string& path, const signature::Trace& trace,
-                    std::span<const std::byte> centroids, const std::string& trace_path) {
+                    std::span<const std::byte> centroids, const std::string& trace_path,
+                    const std::string& centroid_path) {
   if (path.empty()) {
     return {};
   }
@@ -98,7 +99,7 @@ Status write_report(const std::string& path, const signature::Trace& trace,
     }
     sources.push_back({"trace", file_name(trace_path), sha256_hex(as_text(*bytes))});
   }
-  sources.push_back({"centroids", "", sha256_hex(as_text(centroids))});
+  sources.push_back({"centroids", file_name(centroid_path), sha256_hex(as_text(centroids))});
   return write_page(path, *analysis, sources);
 }
 

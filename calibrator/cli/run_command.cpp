@@ -194,6 +194,9 @@ Outcome run_command(const Options& options, Context& context) {
   if (auto published = (*destination)->publish(result->set, *bytes, context); !published) {
     return published;
   }
+  if (const Status shown = write_report(run.fit.report, *trace, *bytes, run.trace, run.out); !shown) {
+    return fail(shown.error());
+  }
   context.out << (options.json ? report_of(*result).dump() + "\n" : text_of(*result));
   return {};
 }

@@ -9,6 +9,7 @@
 #include "calibrator/fit/preparation.h"
 #include "calibrator/fit/quality.h"
 #include "calibrator/fit/renumber.h"
+#include "calibrator/fit/selection_record.h"
 
 namespace eldr::calibrator {
 namespace {
@@ -150,6 +151,7 @@ class Clusters {
     if (const auto held_out = result_.held_out_rho()) {
       result_.set.extra["held_out_rho"] = fmt::format("{:.6f}", *held_out);
     }
+    keep_selection_record(selection_record(), result_.set);
     for (std::string& warning : calibration_warnings({.trace = trace_,
                                 .cluster_sizes = result_.cluster_sizes,
                                 .directionless = statistics.directionless,
@@ -160,6 +162,14 @@ class Clusters {
       result_.warnings.push_back(std::move(warning));
     }
     return {};
+  }
+
+  SelectionRecord selection_record() const {
+    SelectionRecord record{result_.layer_order, result_.layer_rhos, {}};
+    for (const TransformQuality& quality : result_.held_out) {
+      record.held_out.push_back({std::string(name_of(quality.transform)), quality.held_out_rho});
+    }
+    return record;
   }
 
   const signature::Trace& trace_;

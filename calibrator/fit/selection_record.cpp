@@ -85,6 +85,18 @@ void keep_selection_record(const SelectionRecord& record, signature::CentroidSet
   set.extra[kHeldOut] = "{" + object + "}";
 }
 
+Result<std::optional<double>> held_out_rho_of(const signature::CentroidSet& set) {
+  const auto text = set.extra.find("held_out_rho");
+  if (text == set.extra.end()) {
+    return std::nullopt;
+  }
+  const json value = json::parse(text->second, nullptr, false);
+  if (!is_rho(value)) {
+    return not_a_record("held_out_rho", "must be a number from -1 to 1");
+  }
+  return value.get<double>();
+}
+
 Result<std::optional<SelectionRecord>> selection_record_of(const signature::CentroidSet& set) {
   if (set.extra.count(kOrder) == 0 && set.extra.count(kRhos) == 0) {
     return std::nullopt;

@@ -31,4 +31,8 @@ void keep_selection_record(const SelectionRecord& record, signature::CentroidSet
 /// file's own.
 Result<std::optional<SelectionRecord>> selection_record_of(const signature::CentroidSet& set);
 
+/// Metadata held_out_rho, of the transform used. nullopt: it was not measured. kInvalid: not a number from -1
+/// to 1.
+Result<std::optional<double>> held_out_rho_of(const signature::CentroidSet& set);
+
 }  // namespace eldr::calibrator

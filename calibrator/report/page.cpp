@@ -34,13 +34,14 @@ std::vector<Headline> headlines(const Analysis& analysis) {
        "transform " + analysis.transform}};
   if (!analysis.experts_by_batch.empty()) {
     const BatchExperts& largest = analysis.experts_by_batch.back();
-    lines.push_back({percent(largest.batch == 1 ? 0 : -largest.saving), "distinct experts",
+    lines.push_back({percent(-largest.saving), "distinct experts",
                      fmt::format("one cluster against mixed, batch {}", largest.batch)});
   }
   lines.push_back({fixed(analysis.band.chosen.mean, 1), "centroids in the band",
                    fmt::format("mean of {} at tau {:g}", analysis.clusters(), analysis.band.chosen.tau)});
-  lines.push_back({percent(analysis.nearest_share, 0), "nearest to one centroid",
-                   percent(1.0 / analysis.clusters(), 0) + " would be even"});
+  const int decimals = analysis.nearest_share < 0.1 ? 1 : 0;
+  lines.push_back({percent(analysis.nearest_share, decimals), "nearest to one centroid",
+                   percent(1.0 / analysis.clusters(), decimals) + " would be even"});
   return lines;
 }
 
@@ -155,8 +156,8 @@ std::string report_page(const Analysis& analysis, const std::vector<ReportSource
   for (const html::Figure& figure : figures(analysis)) {
     page += html::figure(figure);
   }
-  page += "</div>\n<section class=\"card facts\" id=\"facts\"><h2>Facts</h2>" + html::table(facts(analysis)) +
-          "</section>\n";
+  page += "<section class=\"card facts\" id=\"facts\"><h2>Facts</h2>" + html::table(facts(analysis)) +
+          "</section>\n</div>\n";
   page += fmt::format("<footer>\n{}<p>eldr-calibrate {}</p>\n</footer>\n</main>\n</body>\n</html>\n",
                       source_markup(sources), kVersion);
   return page;

@@ -49,7 +49,7 @@ h2 { font-size: 17px; line-height: 1.3; font-weight: 620; letter-spacing: -.005e
 .warnings ul { padding-left: 18px; margin-top: 4px; }
 .warnings li { overflow-wrap: anywhere; }
 .warnings.none { background: none; border-color: var(--edge); color: var(--soft); }
-.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 430px), 1fr)); gap: 20px; align-items: start; }
+.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 430px), 1fr)); gap: 20px; }
 .card { background: var(--card); border: 1px solid var(--edge); border-radius: 12px; padding: 20px 22px; min-width: 0; }
 .wide { grid-column: 1 / -1; }
 .lead { margin-top: 4px; color: var(--soft); overflow-wrap: anywhere; }
@@ -82,6 +82,8 @@ svg .row-name { fill: var(--ink); }
 svg .saving { fill: var(--accent); font-weight: 600; }
 svg .in-cell { font-size: 11px; fill: var(--in-cell); pointer-events: none; }
 svg .in-cell.light { fill: var(--in-cell-light); }
+svg .in-cell.zero { opacity: .4; }
+svg .column-name { font-size: 11px; }
 svg .badge-number { font-size: 10px; font-weight: 650; fill: var(--ink); pointer-events: none; }
 svg .rule { stroke: var(--faint); stroke-width: 1; }
 svg .axis { stroke: var(--axis); stroke-width: 1; }
@@ -119,7 +121,6 @@ caption { text-align: left; color: var(--soft); padding-bottom: 4px; }
 th, td { padding: 4px 14px 4px 0; text-align: right; border-bottom: 1px solid var(--faint); white-space: nowrap; font-weight: 400; }
 thead th { color: var(--soft); font-weight: 550; }
 th:first-child { text-align: left; }
-.facts { margin-top: 20px; }
 .facts .table { max-height: none; }
 .facts table { width: 100%; }
 .facts caption, .facts thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
@@ -137,7 +138,7 @@ code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono"
   .headlines div:last-child:nth-child(odd) { grid-column: 1 / -1; }
   .headlines b { font-size: 21px; }
   .plot svg text, .plot svg .quantity { font-size: 13.5px; }
-  .plot svg .in-cell { font-size: 11px; }
+  .plot svg .in-cell, .plot svg .column-name { font-size: 11px; }
   .plot svg .badge-number { font-size: 10.5px; }
 }
 @media print {

@@ -85,7 +85,8 @@ json to_json(const LabelSimilarity& similarity) {
           {"foldedLabels", similarity.labels.folded},
           {"meanCosine", rows_of(similarity.cosine)},
           {"counts", rows_of(similarity.counts)},
-          {"clusterOrder", similarity.cluster_order}};
+          {"clusterOrder", similarity.cluster_order},
+          {"mainLabelShare", rounded(similarity.main_label_share)}};
 }
 
 json to_json(const RequestMap& map) {
@@ -103,7 +104,7 @@ std::string experts_text(const Analysis& analysis) {
   std::string text = "\ndistinct experts a layer and step\n  batch    mixed   one cluster   change\n";
   for (const BatchExperts& at : analysis.experts_by_batch) {
     text += fmt::format("  {:>5}  {:>7.2f}  {:>12.2f}  {:>6.1f} % ± {:.1f} %\n", at.batch, at.mixed.mean,
-                        at.local.mean, at.batch == 1 ? 0.0 : -100 * at.saving, 200 * at.saving_error);
+                        at.local.mean, std::round(-1000 * at.saving) / 10 + 0.0, 200 * at.saving_error);
   }
   return text;
 }

@@ -2,7 +2,6 @@
 #include "calibrator/report/analysis/analysis.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <numeric>
 
 #include "calibrator/fit/quality.h"
@@ -46,9 +45,6 @@ void judge(const FittedTrace& fitted, Analysis& analysis) {
   const SimilarityStatistics statistics = similarity_statistics(fitted.signatures, fitted.set.centroids);
   analysis.nearest_share = statistics.nearest_share;
   analysis.label_gap = label_gap(fitted.signatures, fitted.trace.labels);
-  if (const auto text = fitted.set.extra.find("held_out_rho"); text != fitted.set.extra.end()) {
-    analysis.held_out_rho = std::strtod(text->second.c_str(), nullptr);
-  }
   analysis.warnings = calibration_warnings({.trace = fitted.trace,
                                             .cluster_sizes = analysis.load.assigned,
                                             .directionless = statistics.directionless,
@@ -69,7 +65,12 @@ Result<Analysis> analyse(const signature::Trace& trace, const signature::Centroi
   if (!fitted) {
     return failure(fitted.error());
   }
+  const auto held_out = held_out_rho_of(set);
+  if (!held_out) {
+    return failure(held_out.error());
+  }
   Analysis analysis;
+  analysis.held_out_rho = *held_out;
   describe_inputs(*fitted, analysis);
   analysis.selection = std::move(*selection);
   analysis.similarity = label_similarity(*fitted, kMostLabels);

@@ -21,6 +21,20 @@ std::vector<std::uint32_t> ordered_by_main_label(const Eigen::MatrixXi& counts) 
   return order;
 }
 
+Eigen::MatrixXi count(const LabelGroups& labels, const signature::CentroidSet& set) {
+  Eigen::MatrixXi counts = Eigen::MatrixXi::Zero(static_cast<Eigen::Index>(labels.count()), set.clusters());
+  for (std::size_t r = 0; r < labels.of_request.size(); ++r) {
+    ++counts(labels.of_request[r], set.assignment[r]);
+  }
+  return counts;
+}
+
+double share_of_main_labels(const FittedTrace& fitted) {
+  const std::size_t requests = fitted.trace.requests();
+  const LabelGroups all = group_labels(fitted.trace.labels, requests, std::max<std::size_t>(requests, 2));
+  return count(all, fitted.set).colwise().maxCoeff().sum() / static_cast<double>(requests);
+}
+
 }  // namespace
 
 LabelSimilarity label_similarity(const FittedTrace& fitted, std::size_t most_labels) {
@@ -29,10 +43,7 @@ LabelSimilarity label_similarity(const FittedTrace& fitted, std::size_t most_lab
   const auto rows = static_cast<Eigen::Index>(result.labels.count());
   const Eigen::Index clusters = fitted.similarities.cols();
   result.cosine = Eigen::MatrixXd::Zero(rows, clusters);
-  result.counts = Eigen::MatrixXi::Zero(rows, clusters);
-  for (std::size_t r = 0; r < fitted.trace.requests(); ++r) {
-    ++result.counts(result.labels.of_request[r], fitted.set.assignment[r]);
-  }
+  result.counts = count(result.labels, fitted.set);
   Eigen::VectorXd directed = Eigen::VectorXd::Zero(rows);
   for (const std::size_t r : fitted.directed) {
     const Eigen::Index label = result.labels.of_request[r];
@@ -47,6 +58,7 @@ LabelSimilarity label_similarity(const FittedTrace& fitted, std::size_t most_lab
     }
   }
   result.cluster_order = ordered_by_main_label(result.counts);
+  result.main_label_share = share_of_main_labels(fitted);
   return result;
 }
 

@@ -18,6 +18,9 @@ struct LabelSimilarity {
   /// Clusters so that those with the same main label are together: labels by size, then the cluster with the
   /// most of its label's requests first.
   std::vector<std::uint32_t> cluster_order;
+  /// Share of the requests that are in a cluster whose most frequent label they have; every label counts for
+  /// itself.
+  double main_label_share = 0;
 };
 
 LabelSimilarity label_similarity(const FittedTrace& fitted, std::size_t most_labels);

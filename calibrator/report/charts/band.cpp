@@ -90,11 +90,14 @@ html::Figure band_figure(const Analysis& analysis) {
   const BandWidths& bands = analysis.band;
   html::Figure figure{.id = "band",
                       .heading = fmt::format("Choice within the band, tau {}", tau_text(bands.chosen.tau))};
-  figure.lead = fmt::format(
-      "A request may go to {} of {} on average; {} of the requests have no choice, {} the whole pool.",
-      fixed(bands.chosen.mean, 1), counted(analysis.clusters(), "centroid"),
-      percent(share_of(analysis, bands.requests.front()), 0),
-      percent(share_of(analysis, bands.requests.back()), 0));
+  figure.lead = analysis.clusters() == 1
+                    ? "There is one centroid: nothing to choose from."
+                    : fmt::format(
+                          "A request may go to {} of {} on average; {} of the requests have no choice, {} "
+                          "the whole pool.",
+                          fixed(bands.chosen.mean, 1), counted(analysis.clusters(), "centroid"),
+                          percent(share_of(analysis, bands.requests.front()), 0),
+                          percent(share_of(analysis, bands.requests.back()), 0));
   figure.keys = {{"area bar", "requests"}, {"line chosen", "mean " + fixed(bands.chosen.mean, 1)}};
   figure.svgs = {draw_widths(analysis, figure.heading, figure.lead)};
   figure.notes = {
@@ -112,9 +115,11 @@ html::Figure band_figure(const Analysis& analysis) {
 html::Figure tau_figure(const Analysis& analysis) {
   const BandWidths& bands = analysis.band;
   html::Figure figure{.id = "tau", .heading = "How tau widens the band"};
-  figure.lead = fmt::format("At tau {} eight of ten requests have {} to {} of {} in their band.",
-                            tau_text(bands.chosen.tau), fixed(bands.chosen.low, 0),
-                            fixed(bands.chosen.high, 0), counted(analysis.clusters(), "centroid"));
+  const std::string widths = bands.chosen.low == bands.chosen.high
+                                 ? fixed(bands.chosen.low, 0)
+                                 : fixed(bands.chosen.low, 0) + " to " + fixed(bands.chosen.high, 0);
+  figure.lead = fmt::format("At tau {} eight of ten requests have {} of {} in their band.",
+                            tau_text(bands.chosen.tau), widths, counted(analysis.clusters(), "centroid"));
   figure.keys = {{"line s0", "mean"},
                  {"area band", "8 of 10 requests"},
                  {"line chosen", "tau of this fit, " + tau_text(bands.chosen.tau)}};

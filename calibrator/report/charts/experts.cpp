@@ -16,9 +16,7 @@ using svg::percent;
 
 constexpr double kHeight = svg::kChartHeight + 18;  ///< a second row under the axis: what is saved
 
-std::string saving_text(const BatchExperts& at, int decimals) {
-  return at.batch == 1 ? "0 %" : percent(-at.saving, decimals);
-}
+std::string saving_text(const BatchExperts& at, int decimals) { return percent(-at.saving, decimals); }
 
 std::string tooltip(const BatchExperts& at, const char* kind, const BatchStatistics& statistics) {
   return fmt::format("{} of {}: {} experts a layer and step, 8 of 10 batches {} to {}", kind,

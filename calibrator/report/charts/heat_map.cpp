@@ -18,7 +18,7 @@ constexpr std::size_t kFirstDark = 5;  ///< from here on text in a cell is light
 constexpr double kWideWidth = 1000;
 constexpr double kTop = 30;  ///< for the colour scale
 constexpr double kRowHeight = 24;
-constexpr double kFontSize = 12;
+constexpr double kFontSize = 13.5;  ///< of names, on the narrowest screen
 constexpr double kCellFontSize = 11;
 constexpr std::size_t kLongestName = 20;     ///< characters
 constexpr std::size_t kMostTooltips = 2000;  ///< cells: beyond, they would be most of the page
@@ -81,7 +81,10 @@ void draw_cells(svg::Drawing& drawing, const HeatMap& map, const Layout& layout)
       const std::string text = map.cell_text(row, column);
       if (fits(text, layout.column)) {
         drawing.text({(box.left + box.right) / 2, (box.top + box.bottom) / 2 + 4}, svg::Anchor::kMiddle,
-                     step >= kFirstDark ? "in-cell light" : "in-cell", text);
+                     value == 0           ? "in-cell zero"
+                     : step >= kFirstDark ? "in-cell light"
+                                          : "in-cell",
+                     text);
       }
     }
   }
@@ -97,7 +100,7 @@ void draw_names(svg::Drawing& drawing, const HeatMap& map, const Layout& layout)
                                  [&](const std::string& name) { return fits(name, layout.column); });
   for (std::size_t column = 0; named && column < map.columns.size(); ++column) {
     const svg::Box box = layout.cell(0, column);
-    drawing.text({(box.left + box.right) / 2, layout.cells.bottom + 15}, svg::Anchor::kMiddle, "tick",
+    drawing.text({(box.left + box.right) / 2, layout.cells.bottom + 15}, svg::Anchor::kMiddle, "column-name",
                  map.columns[column]);
   }
   drawing.text({(layout.cells.left + layout.cells.right) / 2, layout.cells.bottom + (named ? 34 : 18)},

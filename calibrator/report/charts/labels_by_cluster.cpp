@@ -60,15 +60,7 @@ html::Table table_of(const HeatMap& map, std::string caption) {
 }
 
 std::string quantity_of(const Analysis& analysis) {
-  return analysis.labels.empty() || analysis.clusters() < 2
-             ? "cluster"
-             : "cluster, those with the same main label side by side";
-}
-
-/// The share of requests that are in clusters whose main label they have.
-double purity(const Eigen::MatrixXi& counts) {
-  return static_cast<double>(counts.colwise().maxCoeff().sum()) /
-         static_cast<double>(std::max(counts.sum(), 1));
+  return analysis.labels.empty() ? "cluster" : "cluster, grouped by main label";
 }
 
 }  // namespace
@@ -120,7 +112,7 @@ html::Figure label_counts_figure(const Analysis& analysis) {
   figure.lead = fmt::format(
       "{} of the requests are in a cluster where theirs is the main label. Colour: share of the label's "
       "requests.",
-      percent(purity(similarity.counts), 0));
+      percent(similarity.main_label_share, 0));
   HeatMap map{.id = "chart-label-counts",
               .title = figure.heading,
               .description = figure.lead,
@@ -128,8 +120,9 @@ html::Figure label_counts_figure(const Analysis& analysis) {
               .columns = column_names(analysis)};
   const Eigen::MatrixXd counts = ordered(similarity.counts, similarity.cluster_order);
   map.values = counts.array().colwise() / counts.rowwise().sum().array().max(1);
+  map.high = map.values.maxCoeff();
   map.low_text = "0 %";
-  map.high_text = percent(1, 0);
+  map.high_text = percent(map.high, 0);
   map.quantity = quantity_of(analysis);
   map.cell_text = [&](std::size_t row, std::size_t column) {
     return std::to_string(

@@ -121,15 +121,20 @@ std::vector<std::string> notes_of(const Analysis& analysis) {
   return notes;
 }
 
-std::string two_decimals(double value) { return svg::fixed(value, 3); }
+const char* centroid_mark(const Analysis& analysis) {
+  return analysis.clusters() > kMostNumbered ? "square" : "numbered disc";
+}
+
+std::string coordinate(double value) { return svg::fixed(value, 3); }
 
 }  // namespace
 
 html::Figure label_map_figure(const Analysis& analysis) {
   const LabelGroups groups = group_labels(analysis.labels, analysis.requests, kMostKeys);
-  html::Figure figure{.id = "label-map",
-                      .heading = "Map of requests by label",
-                      .lead = "Each dot is a request, each numbered disc a centroid."};
+  html::Figure figure{
+      .id = "label-map",
+      .heading = "Map of requests by label",
+      .lead = fmt::format("Each dot is a request, each {} a centroid.", centroid_mark(analysis))};
   const auto css_of = [&](std::size_t group) {
     return is_folded(groups, group) ? std::string("rest") : fmt::format("c{}", group);
   };
@@ -161,7 +166,7 @@ html::Figure label_map_figure(const Analysis& analysis) {
     }
     sum /= std::max(count, 1.0);
     figure.numbers.rows.push_back({group_name(groups, group), svg::grouped(groups.sizes[group]),
-                                   two_decimals(sum[0]), two_decimals(sum[1])});
+                                   coordinate(sum[0]), coordinate(sum[1])});
   }
   return figure;
 }
@@ -176,14 +181,14 @@ html::Figure cluster_map_figure(const Analysis& analysis) {
     css_of_cluster.push_back(fmt::format("c{}", colour));
   }
   if (clusters <= kColours) {
-    figure.lead = "Each dot is a request, each numbered disc a centroid.";
+    figure.lead = fmt::format("Each dot is a request, each {} a centroid.", centroid_mark(analysis));
     for (std::uint32_t cluster = 0; cluster < clusters; ++cluster) {
       figure.keys.push_back({"disc " + css_of_cluster[cluster], fmt::format("cluster {}", cluster)});
     }
   } else {
     figure.lead = fmt::format(
-        "Each dot is a request in the colour of its centroid, {}. Colours return far from each other.",
-        clusters > kMostNumbered ? "a square" : "a numbered disc");
+        "Each dot is a request in the colour of its centroid, a {}. Colours return far from each other.",
+        centroid_mark(analysis));
   }
   std::vector<std::string> css;
   for (const std::uint32_t cluster : analysis.assignment) {
@@ -198,8 +203,8 @@ html::Figure cluster_map_figure(const Analysis& analysis) {
   figure.numbers = {"Centroids in the plane", {"Cluster", "Requests", "First", "Second"}, {}};
   for (std::uint32_t cluster = 0; cluster < clusters; ++cluster) {
     figure.numbers.rows.push_back({std::to_string(cluster), svg::grouped(analysis.load.assigned[cluster]),
-                                   two_decimals(analysis.map.centroids(cluster, 0)),
-                                   two_decimals(analysis.map.centroids(cluster, 1))});
+                                   coordinate(analysis.map.centroids(cluster, 0)),
+                                   coordinate(analysis.map.centroids(cluster, 1))});
   }
   return figure;
 }
