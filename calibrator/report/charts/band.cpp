@@ -17,6 +17,15 @@ using svg::percent;
 
 constexpr std::uint32_t kNamedBars = 20;
 
+/// The whole pool where that is few, else as many as any request has.
+std::uint32_t widest_shown(const std::vector<std::uint32_t>& requests) {
+  std::size_t widest = requests.size();
+  while (widest > kNamedBars && requests[widest - 1] == 0) {
+    --widest;
+  }
+  return static_cast<std::uint32_t>(widest);
+}
+
 std::string tau_text(double tau) { return fmt::format("{:g}", tau); }
 
 double share_of(const Analysis& analysis, std::uint32_t requests) {
@@ -28,15 +37,15 @@ std::string draw_widths(const Analysis& analysis, const std::string& heading, co
   svg::Drawing drawing("chart-band", svg::kChartWidth, svg::kChartHeight, heading, lead);
   const svg::Box plot = svg::kPlot;
   const std::vector<std::uint32_t>& requests = analysis.band.requests;
-  const std::uint32_t clusters = analysis.clusters();
+  const std::uint32_t widest = widest_shown(requests);
   const double most = 100 * share_of(analysis, *std::max_element(requests.begin(), requests.end()));
   const svg::Extent extent = svg::rounded_out(0, std::max(most, 1.0), 5);
   const svg::LinearScale y{0, extent.high, plot.bottom, plot.top};
-  const svg::LinearScale middle{0.5, clusters + 0.5, plot.left, plot.right};
-  const double half = 0.5 * (plot.right - plot.left) / clusters * (clusters > 60 ? 0.92 : 0.7);
+  const svg::LinearScale middle{0.5, widest + 0.5, plot.left, plot.right};
+  const double half = 0.5 * (plot.right - plot.left) / widest * (widest > 60 ? 0.92 : 0.7);
   svg::left_axis(drawing, plot, y, svg::round_ticks(0, extent.high, 5), "% of the requests");
   drawing.open_group("bars");
-  for (std::uint32_t width = 1; width <= clusters; ++width) {
+  for (std::uint32_t width = 1; width <= widest; ++width) {
     const double share = share_of(analysis, requests[width - 1]);
     drawing.rectangle({middle(width) - half, y(100 * share), middle(width) + half, plot.bottom}, "bar",
                       fmt::format("{} in the band: {}, {}", counted(width, "centroid"),
@@ -45,14 +54,14 @@ std::string draw_widths(const Analysis& analysis, const std::string& heading, co
   drawing.close_group();
   const double mean = std::clamp(middle(analysis.band.chosen.mean), plot.left, plot.right);
   drawing.line({mean, plot.top}, {mean, plot.bottom}, "chosen");
-  if (clusters <= kNamedBars) {
+  if (widest <= kNamedBars) {
     std::vector<svg::Place> places;
-    for (std::uint32_t width = 1; width <= clusters; ++width) {
+    for (std::uint32_t width = 1; width <= widest; ++width) {
       places.push_back({middle(width), std::to_string(width)});
     }
     svg::bottom_places(drawing, plot, places, "centroids in the band");
   } else {
-    svg::bottom_axis(drawing, plot, middle, svg::whole_ticks(1, clusters, 8), "centroids in the band");
+    svg::bottom_axis(drawing, plot, middle, svg::whole_ticks(1, widest, 8), "centroids in the band");
   }
   return drawing.finish();
 }

@@ -56,15 +56,13 @@ std::size_t step_of(const HeatMap& map, double value) {
 
 void draw_colours(svg::Drawing& drawing, const HeatMap& map, const Layout& layout) {
   constexpr double kSwatch = 13;
-  const double high_width = kFontSize * svg::text_width(map.high_text);
-  const double end = layout.width - 4 - high_width - 5;
-  const double begin = end - kSwatch * kSteps;
-  drawing.text({begin - 5, 14}, svg::Anchor::kEnd, "tick", map.low_text);
+  drawing.text({layout.cells.left, 14}, svg::Anchor::kStart, "tick", map.low_text);
+  const double begin = layout.cells.left + kFontSize * svg::text_width(map.low_text) + 6;
   for (std::size_t step = 0; step < kSteps; ++step) {
     const double left = begin + kSwatch * static_cast<double>(step);
-    drawing.rectangle({left, 5, left + kSwatch, 15}, fmt::format("scale h{}", step));
+    drawing.rectangle({left, 4, left + kSwatch, 16}, fmt::format("scale h{}", step));
   }
-  drawing.text({end + 5, 14}, svg::Anchor::kStart, "tick", map.high_text);
+  drawing.text({begin + kSwatch * kSteps + 6, 14}, svg::Anchor::kStart, "tick", map.high_text);
 }
 
 bool fits(std::string_view text, double width) { return kCellFontSize * svg::text_width(text) + 3 <= width; }
