@@ -160,6 +160,82 @@ TEST(DecodeFailure, TheTotalDeadlineEndsAnEndlessStream) {
   EXPECT_TRUE(router.metric_becomes("eldr_router_deadlines_total{stage=\"total\"}", 1));
 }
 
+TEST(DecodeFailure, TheTotalDeadlineCountsBothLegs) {
+  FakeWorker prefill([](const http::Request& request, http::ResponseWriter& writer) {
+    std::this_thread::sleep_for(milliseconds(250));
+    prefilled()(request, writer);
+  });
+  std::atomic<int> went{0};
+  FakeWorker slow(hangs(went));
+  TestRouter router({&prefill}, {&slow}, "timeouts: {totalSeconds: 0.5}\n");
+  const auto start = std::chrono::steady_clock::now();
+  const auto answer = router.post("/v1/completions", kBody);
+  const auto took = std::chrono::steady_clock::now() - start;
+  EXPECT_EQ(answer.status, 504);  // no byte was sent before
+  EXPECT_EQ(error_of(answer.body)["type"], "timeout_error");
+  EXPECT_GE(took, milliseconds(450));
+  EXPECT_LT(took, milliseconds(5000));
+  EXPECT_TRUE(soon([&] { return went == 1; }));
+  EXPECT_EQ(router.metric("eldr_router_deadlines_total{stage=\"total\"}"), 1);
+  EXPECT_EQ(router.metric("eldr_router_deadlines_total{stage=\"first_byte\"}"), 0);
+}
+
+TEST(PrefillFailure, TheTotalDeadlineHoldsBeforeTheDecodeLeg) {
+  std::atomic<int> went{0};
+  FakeWorker slow(hangs(went));
+  FakeWorker decode(decoded());
+  TestRouter router({&slow}, {&decode}, "timeouts: {totalSeconds: 0.3}\n");
+  EXPECT_EQ(router.post("/v1/completions", kBody).status, 504);
+  EXPECT_EQ(router.metric("eldr_router_deadlines_total{stage=\"total\"}"), 1);
+  EXPECT_EQ(decode.count(), 0U);
+}
+
+TEST(PrefillFailure, AnAnswerOverTheLimitIsABadGateway) {
+  const std::string large =
+      R"({"kv_transfer_params":{"remote_engine_id":")" + std::string(2000, 'x') + "\"}}";
+  FakeWorker decode(decoded());
+  {
+    FakeWorker announced(status_answer(200, large));
+    TestRouter router({&announced}, {&decode}, "limits: {prefillAnswerBytes: 1024}\n");
+    EXPECT_EQ(router.post("/v1/completions", kBody).status, 502);
+    EXPECT_EQ(announced.count(), 1U);  // another worker would answer as much
+  }
+  {
+    FakeWorker chunked([&](const http::Request&, http::ResponseWriter& writer) {
+      static_cast<void>(writer.start(200, "application/json"));
+      static_cast<void>(writer.write(large));
+      static_cast<void>(writer.finish());
+    });
+    TestRouter router({&chunked}, {&decode}, "limits: {prefillAnswerBytes: 1024}\n");
+    EXPECT_EQ(router.post("/v1/completions", kBody).status, 502);
+  }
+  EXPECT_EQ(decode.count(), 0U);
+  FakeWorker fits(status_answer(200, large));
+  TestRouter router({&fits}, {&decode}, "limits: {prefillAnswerBytes: 4096}\n");
+  EXPECT_EQ(router.post("/v1/completions", kBody).status, 200);
+}
+
+TEST(SlowClient, MeetsTheWriteDeadline) {
+  FakeWorker prefill(prefilled());
+  std::atomic<int> went{0};
+  FakeWorker floods([&](const http::Request&, http::ResponseWriter& writer) {
+    const std::string piece = "data: " + std::string(1U << 16U, 'x') + "\n\n";
+    static_cast<void>(writer.start(200, "text/event-stream"));
+    for (int i = 0; i < 20'000; ++i) {  // more than sockets buffer
+      if (!writer.write(piece)) {
+        ++went;
+        return;
+      }
+    }
+  });
+  TestRouter router({&prefill}, {&floods}, "timeouts: {writeSeconds: 0.3}\n");
+  RawClient client(router.port());
+  client.post("/v1/completions", kStream);  // and reads nothing
+  EXPECT_TRUE(router.metric_becomes("eldr_router_deadlines_total{stage=\"write\"}", 1));
+  EXPECT_TRUE(soon([&] { return went == 1; })) << "the decode worker is told";
+  EXPECT_TRUE(router.metric_becomes("eldr_router_in_flight_requests", 0));
+}
+
 TEST(Ejection, AFailingWorkerIsLeftOutAndComesBack) {
   FakeWorker prefill(prefilled());
   FakeWorker flaky(status_answer(500, "{}"));
