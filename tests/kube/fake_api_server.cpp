@@ -10,77 +10,13 @@
 #include <utility>
 
 #include "lib/kube/object.h"
+#include "tests/kube/request_target.h"
 
 namespace eldr::kube::testing {
 namespace {
 
-std::string decoded(const std::string& text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size()) {
-      out += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
-      i += 2;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
-std::vector<std::string> split(const std::string& text, char by) {
-  std::vector<std::string> parts;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, by);) {
-    parts.push_back(part);
-  }
-  return parts;
-}
-
-/// A request's target taken apart.
-struct Target {
-  std::string collection;  ///< without the namespace: "apis/apps/v1/deployments"
-  ObjectKey key;
-  std::string subresource;
-  std::map<std::string, std::string> query;
-};
-
-Target parse(const std::string& target) {
-  Target parsed;
-  const auto question = target.find('?');
-  if (question != std::string::npos) {
-    for (const std::string& pair : split(target.substr(question + 1), '&')) {
-      const auto equals = pair.find('=');
-      parsed.query[pair.substr(0, equals)] =
-          equals == std::string::npos ? "" : decoded(pair.substr(equals + 1));
-    }
-  }
-  auto parts = split(target.substr(1, question == std::string::npos ? std::string::npos : question - 1), '/');
-  std::size_t at = parts.at(0) == "api" ? 2 : 3;
-  for (std::size_t i = 0; i < at; ++i) {
-    parsed.collection += parts.at(i) + "/";
-  }
-  if (at + 2 < parts.size() && parts[at] == "namespaces") {
-    parsed.key.ns = parts[at + 1];
-    at += 2;
-  }
-  parsed.collection += parts.at(at);
-  parsed.key.name = at + 1 < parts.size() ? decoded(parts[at + 1]) : "";
-  parsed.subresource = at + 2 < parts.size() ? parts[at + 2] : "";
-  return parsed;
-}
-
-std::string collection_of(const Resource& resource) { return parse(resource.collection_path("")).collection; }
-
-/// Only "key=value" and "key" terms.
-bool selected(const std::string& selector, const Json& object) {
-  for (const std::string& term : split(selector, ',')) {
-    const auto equals = term.find('=');
-    const auto label = label_of(object, term.substr(0, equals));
-    if (!label || (equals != std::string::npos && *label != term.substr(equals + 1))) {
-      return false;
-    }
-  }
-  return true;
+std::string collection_of(const Resource& resource) {
+  return parse_target(resource.collection_path("")).collection();
 }
 
 HttpResponse ok(const Json& object, int status = 200) { return HttpResponse{status, object.dump(), 0}; }
@@ -98,7 +34,8 @@ std::string line_of(const std::string& type, const Json& object) {
 
 }  // namespace
 
-HttpResponse status_response(int code, const std::string& reason, const std::string& message) {
+HttpResponse status_response(int code, const std::string& reason, const std::string& message,
+                             int retry_after) {
   return HttpResponse{code,
                       Json{{"kind", "Status"},
                            {"apiVersion", "v1"},
@@ -107,7 +44,7 @@ HttpResponse status_response(int code, const std::string& reason, const std::str
                            {"message", message},
                            {"code", code}}
                           .dump(),
-                      0};
+                      retry_after};
 }
 
 struct FakeApiServer::Private {
@@ -173,12 +110,12 @@ struct FakeApiServer::Private {
     collections[collection].erase(key);
   }
 
-  HttpResponse list(const Target& target) {
+  HttpResponse list(const RequestTarget& target) {
     Json items = Json::array();
     const auto limit = target.query.count("limit") != 0 ? std::stoul(target.query.at("limit")) : 0;
     const std::string after = target.query.count("continue") != 0 ? target.query.at("continue") : "";
     Json metadata = {{"resourceVersion", std::to_string(version)}};
-    for (const auto& [key, object] : collections[target.collection]) {
+    for (const auto& [key, object] : collections[target.collection()]) {
       if ((!target.key.ns.empty() && key.ns != target.key.ns) || key.to_string() <= after ||
           (target.query.count("labelSelector") != 0 && !selected(target.query.at("labelSelector"), object))) {
         continue;
@@ -193,8 +130,8 @@ struct FakeApiServer::Private {
   }
 
   HttpResponse answer(const HttpRequest& request) {
-    const Target target = parse(request.target);
-    auto& objects = collections[target.collection];
+    const RequestTarget target = parse_target(request.target);
+    auto& objects = collections[target.collection()];
     const bool exists = objects.count(target.key) != 0;
     if (request.method == "GET") {
       if (target.key.name.empty()) {
@@ -209,7 +146,7 @@ struct FakeApiServer::Private {
       if (objects.count(key) != 0) {
         return status_response(409, "AlreadyExists", key.name + " already exists");
       }
-      return ok(store(target.collection, key, body), 201);
+      return ok(store(target.collection(), key, body), 201);
     }
     const bool is_apply = request.content_type == "application/apply-patch+yaml";
     if (!exists && !is_apply) {
@@ -220,12 +157,12 @@ struct FakeApiServer::Private {
       if (!expected.empty() && expected != resource_version_of(objects[target.key])) {
         return status_response(409, "Conflict", "the object has been modified");
       }
-      return ok(store(target.collection, target.key, body));
+      return ok(store(target.collection(), target.key, body));
     }
     if (request.method == "PATCH") {
       Json merged = exists ? objects[target.key] : Json::object();
       merged.merge_patch(body);
-      return ok(store(target.collection, target.key, std::move(merged)));
+      return ok(store(target.collection(), target.key, std::move(merged)));
     }
     const std::string uid = string_at(body, {"preconditions", "uid"});
     const std::string expected = string_at(body, {"preconditions", "resourceVersion"});
@@ -233,7 +170,7 @@ struct FakeApiServer::Private {
         (!expected.empty() && expected != resource_version_of(objects[target.key]))) {
       return status_response(409, "Conflict", "the precondition failed");
     }
-    remove(target.collection, target.key);
+    remove(target.collection(), target.key);
     return ok({{"kind", "Status"}, {"status", "Success"}});
   }
 };
@@ -326,11 +263,11 @@ Result<StreamResponse> FakeApiServer::open_stream(const HttpRequest& request, st
       return response;
     }
   }
-  const Target target = parse(request.target);
+  const RequestTarget target = parse_target(request.target);
   const std::string from =
       target.query.count("resourceVersion") != 0 ? target.query.at("resourceVersion") : "0";
   auto watch = std::make_shared<Private::Watch>();
-  watch->collection = target.collection;
+  watch->collection = target.collection();
   watch->ns = target.key.ns;
   watch->selector = target.query.count("labelSelector") != 0 ? target.query.at("labelSelector") : "";
   const std::int64_t version = std::stoll(from);

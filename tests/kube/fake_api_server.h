@@ -58,6 +58,7 @@ class FakeApiServer final : public Transport {
 };
 
 /// A Status object with its HTTP status, as the API server would send it.
-HttpResponse status_response(int code, const std::string& reason, const std::string& message);
+HttpResponse status_response(int code, const std::string& reason, const std::string& message,
+                             int retry_after = 0);
 
 }  // namespace eldr::kube::testing

@@ -1,70 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/operator/fake_cluster.h"
 
-#include <sstream>
 #include <utility>
 
 #include "lib/kube/object.h"
+#include "tests/kube/request_target.h"
 
 namespace eldr::op::testing {
 namespace {
-
-std::string decoded(const std::string& text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size()) {
-      out += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
-      i += 2;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
-std::vector<std::string> split(const std::string& text, char by) {
-  std::vector<std::string> parts;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, by);) parts.push_back(part);
-  return parts;
-}
-
-struct Target {
-  std::string api_version, plural, subresource;
-  ObjectKey key;
-  std::map<std::string, std::string> query;
-};
-
-Target parse(const std::string& text) {
-  Target target;
-  const auto question = text.find('?');
-  if (question != std::string::npos)
-    for (const std::string& pair : split(text.substr(question + 1), '&')) {
-      const auto equals = pair.find('=');
-      target.query[pair.substr(0, equals)] =
-          equals == std::string::npos ? "" : decoded(pair.substr(equals + 1));
-    }
-  const auto parts = split(text.substr(1, question == std::string::npos ? question : question - 1), '/');
-  std::size_t at = parts.at(0) == "api" ? 2 : 3;
-  target.api_version = at == 2 ? parts.at(1) : parts.at(1) + "/" + parts.at(2);
-  if (at + 2 < parts.size() && parts[at] == "namespaces") {
-    target.key.ns = parts[at + 1];
-    at += 2;
-  }
-  if (at < parts.size()) target.plural = parts[at];
-  if (at + 1 < parts.size()) target.key.name = decoded(parts[at + 1]);
-  if (at + 2 < parts.size()) target.subresource = parts[at + 2];
-  return target;
-}
-
-bool selected(const std::string& selector, const Json& object) {
-  for (const std::string& term : split(selector, ',')) {
-    const auto equals = term.find('=');
-    const auto label = kube::label_of(object, term.substr(0, equals));
-    if (!label || (equals != std::string::npos && *label != term.substr(equals + 1))) return false;
-  }
-  return true;
-}
 
 kube::HttpResponse ok(const Json& object, int code = 200) { return {code, object.dump(), 0}; }
 
@@ -98,19 +41,6 @@ void merge_intent(Json& object, const Json& intent) {
 
 }  // namespace
 
-kube::HttpResponse status_answer(int code, const std::string& reason, const std::string& message,
-                                 int retry_after) {
-  return {code,
-          Json{{"kind", "Status"},
-               {"apiVersion", "v1"},
-               {"status", "Failure"},
-               {"reason", reason},
-               {"message", message},
-               {"code", code}}
-              .dump(),
-          retry_after};
-}
-
 Result<kube::HttpResponse> FakeCluster::send(const kube::HttpRequest& request) {
   const std::scoped_lock lock(mutex_);
   if (crash_after_writes && done_writes_ >= *crash_after_writes)
@@ -119,7 +49,7 @@ Result<kube::HttpResponse> FakeCluster::send(const kube::HttpRequest& request) {
     if (auto stand_in = intercept(request)) return *stand_in;
   const kube::HttpResponse response = answer(request);
   if (request.method != "GET") {
-    const Target target = parse(request.target);
+    const kube::testing::RequestTarget target = kube::testing::parse_target(request.target);
     writes_.push_back(request.method + " " + target.plural +
                       (target.subresource.empty() ? "" : "/" + target.subresource) + " " + target.key.name +
                       (response.status < 300 ? "" : " -> " + std::to_string(response.status)));
@@ -150,7 +80,7 @@ kube::HttpResponse FakeCluster::discovery(const std::string& api_version) const 
   } else if (api_version == "leaderworkerset.x-k8s.io/v1") {
     serve("leaderworkersets", "LeaderWorkerSet", true);
   } else {
-    return status_answer(404, "NotFound", "the server could not find the requested resource");
+    return status_response(404, "NotFound", "the server could not find the requested resource");
   }
   return ok({{"kind", "APIResourceList"}, {"groupVersion", api_version}, {"resources", resources}});
 }
@@ -173,7 +103,7 @@ kube::HttpResponse FakeCluster::store(Collection& collection, const ObjectKey& k
   const auto found = collection.find(key);
   if (found == collection.end()) {
     if (!kube::uid_of(next).empty() && status_only)
-      return status_answer(404, "NotFound", key.name + " not found");
+      return status_response(404, "NotFound", key.name + " not found");
     next.erase("status");
     Json made = filled(next, key, nullptr);
     made["metadata"]["resourceVersion"] = std::to_string(++version_);
@@ -182,10 +112,10 @@ kube::HttpResponse FakeCluster::store(Collection& collection, const ObjectKey& k
   }
   const Json& before = found->second.object;
   if (const std::string uid = kube::uid_of(next); !uid.empty() && uid != kube::uid_of(before))
-    return status_answer(409, "Conflict", "uid in precondition: " + uid);
+    return status_response(409, "Conflict", "uid in precondition: " + uid);
   if (const std::string version = kube::resource_version_of(next);
       !version.empty() && version != kube::resource_version_of(before))
-    return status_answer(409, "Conflict", "the object has been modified");
+    return status_response(409, "Conflict", "the object has been modified");
   Json merged = before;
   if (status_only) {
     merged["status"] = next.value("status", Json::object());
@@ -198,7 +128,7 @@ kube::HttpResponse FakeCluster::store(Collection& collection, const ObjectKey& k
       (merged.value("data", Json()) != before.value("data", Json()) ||
        merged.value("binaryData", Json()) != before.value("binaryData", Json()) ||
        !kube::bool_at(merged, {"immutable"})))
-    return status_answer(422, "Invalid", "field is immutable when `immutable` is set");
+    return status_response(422, "Invalid", "field is immutable when `immutable` is set");
   Json made = filled(merged, key, &before);
   made["metadata"]["resourceVersion"] = kube::resource_version_of(before);
   if (made != before) made["metadata"]["resourceVersion"] = std::to_string(++version_);
@@ -207,7 +137,7 @@ kube::HttpResponse FakeCluster::store(Collection& collection, const ObjectKey& k
 }
 
 kube::HttpResponse FakeCluster::answer(const kube::HttpRequest& request) {
-  const Target target = parse(request.target);
+  const kube::testing::RequestTarget target = kube::testing::parse_target(request.target);
   if (target.plural.empty()) return discovery(target.api_version);
   Collection& collection = collections_[target.plural];
   const auto found = collection.find(target.key);
@@ -216,13 +146,13 @@ kube::HttpResponse FakeCluster::answer(const kube::HttpRequest& request) {
     const auto selector = target.query.find("labelSelector");
     for (const auto& [key, entry] : collection)
       if ((target.key.ns.empty() || key.ns == target.key.ns) &&
-          (selector == target.query.end() || selected(selector->second, entry.object)))
+          (selector == target.query.end() || kube::testing::selected(selector->second, entry.object)))
         items.push_back(entry.object);
     return ok({{"metadata", {{"resourceVersion", std::to_string(version_)}}}, {"items", items}});
   }
   const bool is_apply = request.content_type.find("apply-patch") != std::string::npos;
   if (request.method != "POST" && !is_apply && found == collection.end())
-    return status_answer(404, "NotFound", target.plural + " \"" + target.key.name + "\" not found");
+    return status_response(404, "NotFound", target.plural + " \"" + target.key.name + "\" not found");
   if (request.method == "GET") {
     const Json& object = found->second.object;
     if (target.subresource != "scale") return ok(object);
@@ -236,13 +166,13 @@ kube::HttpResponse FakeCluster::answer(const kube::HttpRequest& request) {
   const Json body = request.body.empty() ? Json::object() : Json::parse(request.body);
   if (request.method == "POST") {
     const ObjectKey key{target.key.ns, kube::object_name(body)};
-    if (collection.count(key) > 0) return status_answer(409, "AlreadyExists", key.name + " already exists");
+    if (collection.count(key) > 0) return status_response(409, "AlreadyExists", key.name + " already exists");
     return store(collection, key, body, false);
   }
   if (request.method == "DELETE") {
     const std::string uid = kube::string_at(body, {"preconditions", "uid"});
     if (!uid.empty() && uid != kube::uid_of(found->second.object))
-      return status_answer(409, "Conflict", "the precondition failed");
+      return status_response(409, "Conflict", "the precondition failed");
     collection.erase(found);
     return ok({{"kind", "Status"}, {"status", "Success"}});
   }
@@ -255,9 +185,9 @@ kube::HttpResponse FakeCluster::answer(const kube::HttpRequest& request) {
   }
   const bool status_only = target.subresource == "status";
   if (is_apply) {
-    if (found == collection.end() && status_only) return status_answer(404, "NotFound", "not found");
+    if (found == collection.end() && status_only) return status_response(404, "NotFound", "not found");
     const std::string manager = target.query.count("fieldManager") ? target.query.at("fieldManager") : "";
-    if (manager.empty()) return status_answer(400, "BadRequest", "fieldManager is required");
+    if (manager.empty()) return status_response(400, "BadRequest", "fieldManager is required");
     Json next = found == collection.end() ? Json::object() : found->second.object;
     if (found != collection.end()) next["metadata"].erase("resourceVersion");
     if (found != collection.end()) remove_left(next, found->second.intents[manager], body);

@@ -18,6 +18,7 @@
 #include "lib/kube/json.h"
 #include "lib/kube/resource.h"
 #include "lib/kube/transport.h"
+#include "tests/kube/fake_api_server.h"
 
 namespace eldr::op::testing {
 
@@ -72,7 +73,6 @@ class FakeCluster final : public kube::Transport {
   int done_writes_ = 0;
 };
 
-kube::HttpResponse status_answer(int code, const std::string& reason, const std::string& message,
-                                 int retry_after = 0);
+using kube::testing::status_response;
 
 }  // namespace eldr::op::testing

@@ -104,7 +104,7 @@ TEST_F(FaultsTest, EveryRequestMayFailOnceInEachWay) {
     cluster.intercept =
         [seen, fault](const kube::HttpRequest& request) -> std::optional<Result<kube::HttpResponse>> {
       if (!seen->insert(request.method + request.target).second) return {};
-      return status_answer(fault.code, fault.reason, "not now", 1);
+      return status_response(fault.code, fault.reason, "not now", 1);
     };
     for (int i = 0; i < 80; ++i) (void)reconcile();
     finish_calibration();
@@ -120,7 +120,7 @@ TEST_F(FaultsTest, EveryRequestMayFailOnceInEachWay) {
 TEST_F(FaultsTest, RetryAfterReachesTheQueue) {
   cluster.intercept = [](const kube::HttpRequest& request) -> std::optional<Result<kube::HttpResponse>> {
     if (request.target.find("/jobs") == std::string::npos) return {};
-    return status_answer(429, "TooManyRequests", "slow down", 7);
+    return status_response(429, "TooManyRequests", "slow down", 7);
   };
   add_workers(4, 2);
   const auto result = reconcile();
@@ -139,7 +139,7 @@ TEST_F(FaultsTest, NothingIsRolledOrPrunedOnTheWordOfAFailedRead) {
     cluster.intercept =
         [what](const kube::HttpRequest& request) -> std::optional<Result<kube::HttpResponse>> {
       if (request.method != "GET" || request.target.find(what) == std::string::npos) return {};
-      return status_answer(500, "InternalError", "etcd is away");
+      return status_response(500, "InternalError", "etcd is away");
     };
     EXPECT_FALSE(reconcile());
     EXPECT_EQ(router(), before);

@@ -22,7 +22,7 @@ class ReasonsTest : public World {
   void break_requests(const std::string& method, const std::string& part, int code, const char* reason) {
     cluster.intercept = [=](const kube::HttpRequest& r) -> std::optional<Result<kube::HttpResponse>> {
       if (r.method != method || r.target.find(part) == std::string::npos) return {};
-      return status_answer(code, reason, std::string("no: ") + reason);
+      return status_response(code, reason, std::string("no: ") + reason);
     };
   }
 };
