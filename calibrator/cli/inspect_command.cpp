@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calibrator/cli/commands.h"
+#include "calibrator/fit/selection_record.h"
 #include "calibrator/report/summary.h"
 #include "lib/signature/safetensors.h"
 
@@ -42,6 +43,9 @@ Outcome inspect_command(const Options& options, Context& context) {
     const auto set = signature::parse_centroids(*bytes);
     if (!set) {
       return fail(set.error().with_context(options.file));
+    }
+    if (const auto selection = selection_record_of(*set); !selection) {
+      return fail(selection.error().with_context(options.file));
     }
     print(*set, options.json, context.out);
     return {};

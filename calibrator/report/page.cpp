@@ -142,7 +142,7 @@ std::string report_page(const Analysis& analysis, const std::vector<ReportSource
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src "
       "'unsafe-inline'\">\n"
       "<link rel=\"icon\" href=\"data:,\">\n"
       "<title>Calibration of {}</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n",

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
+#include "calibrator/fit/selection_record.h"
+
 namespace eldr::calibrator {
 namespace {
 
@@ -83,6 +85,17 @@ std::string text_of(const ExpertPlans& plans) {
       mean.planned, plans.ranks, plans.batch, mean.identity, mean.token_balanced, mean.bound);
 }
 
+/// The rho curve, a few layers a line.
+std::string text_of(const SelectionRecord& selection) {
+  constexpr std::size_t kPerLine = 6;
+  std::string text;
+  for (std::size_t i = 0; i < selection.layers.size(); ++i) {
+    text += i % kPerLine != 0 ? "   " : i == 0 ? "rho by layers     " : "\n                  ";
+    text += fmt::format("+{:<3} {:.4f}", selection.layers[i], selection.rhos[i]);
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 json summary_of(const signature::CentroidSet& set) {
@@ -114,6 +127,13 @@ json describe(const signature::CentroidSet& set) {
   out["placement"] = !set.placement.empty();
   for (const auto& [name, value] : set.best_similarity_quantiles) {
     out["bestSimilarity"][name] = rounded(value);
+  }
+  if (const auto selection = selection_record_of(set).value_or(std::nullopt)) {
+    out["layerOrder"] = selection->layers;
+    out["layerRhos"] = selection->rhos;
+    for (const HeldOutRho& measured : selection->held_out) {
+      out["heldOutRhos"][measured.transform] = measured.rho;
+    }
   }
   return out;
 }
@@ -158,7 +178,11 @@ std::string text_of(const signature::CentroidSet& set) {
   if (const auto held_out = set.extra.find("held_out_rho"); held_out != set.extra.end()) {
     text += fmt::format(", {:.4f} held out", std::strtod(held_out->second.c_str(), nullptr));
   }
-  text += fmt::format("\nclusters          {}, sizes {}\n", set.clusters(), joined(sizes_of(set), " "));
+  text += "\n";
+  if (const auto selection = selection_record_of(set).value_or(std::nullopt)) {
+    text += text_of(*selection);
+  }
+  text += fmt::format("clusters          {}, sizes {}\n", set.clusters(), joined(sizes_of(set), " "));
   text += fmt::format("best similarity   ");
   for (const auto& [name, value] : set.best_similarity_quantiles) {
     text += fmt::format("{} {:.3f}  ", name, value);

@@ -28,7 +28,7 @@ TEST_F(Program, HelpAndVersion) {
   const Ended version = run({"--version"});
   EXPECT_EQ(version.exit, 0);
   EXPECT_EQ(version.out.rfind("eldr-calibrate ", 0), 0U);
-  for (const char* command : {"collect", "fit", "run", "inspect"}) {
+  for (const char* command : {"collect", "fit", "run", "report", "inspect"}) {
     const Ended help = run({command, "--help"});
     EXPECT_EQ(help.exit, 0) << command;
     EXPECT_FALSE(help.out.empty());

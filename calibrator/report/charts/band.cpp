@@ -71,7 +71,7 @@ std::string draw_curve(const Analysis& analysis, const std::string& heading, con
   const svg::Box plot = svg::kPlot;
   const std::vector<BandAtTau>& curve = analysis.band.curve;
   const svg::Extent extent = svg::rounded_out(0, analysis.clusters(), 5);
-  const svg::LinearScale x{0, curve.back().tau, plot.left, plot.right - 6};
+  const svg::LinearScale x{0, curve.back().tau, plot.left + 14, plot.right - 10};
   const svg::LinearScale y{0, extent.high, plot.bottom, plot.top};
   svg::left_axis(drawing, plot, y, svg::whole_ticks(0, extent.high, 5), "centroids in the band");
   std::vector<svg::Point> line;
