@@ -38,9 +38,9 @@ h1 { font-size: 30px; line-height: 1.2; font-weight: 650; letter-spacing: -.015e
 h2 { font-size: 17px; line-height: 1.3; font-weight: 620; letter-spacing: -.005em; }
 .kicker { color: var(--accent); font-size: 13px; font-weight: 600; letter-spacing: .04em; margin-bottom: 4px; }
 .sub { color: var(--soft); margin-top: 6px; }
-.headlines { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 168px), 1fr)); gap: 1px;
+.headlines { display: flex; flex-wrap: wrap; gap: 1px;
   background: var(--edge); border: 1px solid var(--edge); border-radius: 12px; overflow: hidden; margin-bottom: 20px; }
-.headlines div { background: var(--card); padding: 16px 18px; display: flex; flex-direction: column; }
+.headlines div { flex: 1 1 168px; background: var(--card); padding: 16px 18px; display: flex; flex-direction: column; }
 .headlines b { font-size: 25px; line-height: 1.25; font-weight: 640; letter-spacing: -.02em; font-variant-numeric: tabular-nums; }
 .headlines span { font-weight: 550; font-size: 14px; }
 .headlines small { color: var(--soft); font-size: 12.5px; }
@@ -133,20 +133,25 @@ code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono"
   main { padding: 24px 14px 40px; }
   .card { padding: 16px 14px; }
   h1 { font-size: 24px; }
-  .headlines { grid-template-columns: 1fr 1fr; }
-  .headlines div { padding: 12px 14px; }
-  .headlines div:last-child:nth-child(odd) { grid-column: 1 / -1; }
+  .headlines div { flex-basis: 40%; padding: 12px 14px; }
   .headlines b { font-size: 21px; }
   .plot svg text, .plot svg .quantity { font-size: 13.5px; }
   .plot svg .in-cell, .plot svg .column-name { font-size: 11px; }
   .plot svg .badge-number { font-size: 10.5px; }
 }
+@page { margin: 12mm; }
 @media print {
   :root { --ground: #fff; }
-  body { font-size: 11pt; }
+  body { font-size: 9.5pt; }
   main { max-width: none; padding: 0; }
+  header { margin-bottom: 12px; }
+  h2 { font-size: 11pt; }
+  .card { padding: 12px 14px; }
   .card, .headlines, .warnings { break-inside: avoid; }
-  .grid { gap: 12px; grid-template-columns: 1fr 1fr; }
+  .headlines div { flex-basis: 0; padding: 8px 10px; }
+  .headlines b { font-size: 14pt; }
+  .headlines span, .headlines small, .legend, .note, table { font-size: 8pt; }
+  .grid { gap: 10px; grid-template-columns: 1fr 1fr; }
   .wide .plot svg { min-width: 0; }
   details { display: none; }
 }

@@ -140,6 +140,6 @@ std::string grouped(std::uint64_t value) {
   return text;
 }
 
-std::string percent(double share, int decimals) { return fixed(100 * share, decimals) + " %"; }
+std::string percent(double share, int decimals) { return fixed(100 * share, decimals) + "\u00A0%"; }
 
 }  // namespace eldr::calibrator::svg

@@ -26,7 +26,7 @@ std::string number(double value);
 std::string fixed(double value, int decimals);
 /// 12,031
 std::string grouped(std::uint64_t value);
-/// "14.8 %" of 0.148, with a true minus sign.
+/// "14.8 %" of 0.148, with a true minus sign and a space that does not break.
 std::string percent(double share, int decimals = 1);
 
 }  // namespace eldr::calibrator::svg

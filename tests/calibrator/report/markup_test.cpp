@@ -41,7 +41,7 @@ TEST(Markup, Numbers) {
   EXPECT_EQ(grouped(999), "999");
   EXPECT_EQ(grouped(12031), "12,031");
   EXPECT_EQ(grouped(1234567), "1,234,567");
-  EXPECT_EQ(percent(-0.148), "\u221214.8 %");
+  EXPECT_EQ(percent(-0.148), "\u221214.8\u00A0%");
 }
 
 TEST(Scale, TicksAreRound) {
