@@ -2,8 +2,9 @@
 // What the CUDA backend asks of a GPU. The plugin (plugin/cuda_device.cu) implements it with CUDA, cuBLAS and
 // CUB; tests with plain loops, so that everything above it runs without a GPU.
 //
-// Objects cross the border of a shared library: no standard library types, no exceptions. A device is used by
-// one thread at a time; calls return when the device is done or when order makes waiting needless.
+// Objects cross the border of a shared library: no standard library types, no exceptions. allocate() and
+// release() may be called from any thread; all else by one thread at a time. Calls return when the device is
+// done or when order makes waiting needless.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,7 @@ namespace eldr::calibrator::cuda {
 /// kOutOfMemory is kResourceExhausted, kNoDevice is kUnavailable, the rest kInternal.
 Status to_status(const DeviceError& error);
 
-/// Memory is accounted from any thread; the device itself is used by who holds the lock.
+/// Memory is taken and given back from any thread; the device computes for who holds the lock.
 class Session {
  public:
   /// `memory_limit` in bytes.

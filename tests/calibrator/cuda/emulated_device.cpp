@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <vector>
 
@@ -23,6 +24,7 @@ class EmulatedDevice final : public Device {
   }
 
   DeviceError allocate(std::size_t bytes, void** out) override {
+    const std::lock_guard lock(mutex_);
     if (gpu_.taken + bytes > gpu_.memory) {
       return error(DeviceError::kOutOfMemory, "out of memory");
     }
@@ -35,6 +37,7 @@ class EmulatedDevice final : public Device {
     return {};
   }
   void release(void* memory) override {
+    const std::lock_guard lock(mutex_);
     gpu_.taken -= sizes_.at(memory);
     sizes_.erase(memory);
     std::free(memory);
@@ -137,6 +140,7 @@ class EmulatedDevice final : public Device {
   /// The memory, which must lie in one allocation.
   template <class Memory>
   Memory* inside(Memory* memory, std::size_t bytes) const {
+    const std::lock_guard lock(mutex_);
     const auto* begin = reinterpret_cast<const char*>(memory);
     auto after = sizes_.upper_bound(const_cast<void*>(static_cast<const void*>(memory)));
     if (after == sizes_.begin() ||
@@ -149,6 +153,7 @@ class EmulatedDevice final : public Device {
 
   EmulatedGpu& gpu_;
   std::map<void*, std::size_t> sizes_;
+  mutable std::mutex mutex_;  ///< of sizes_ and what is taken
 };
 
 }  // namespace
