@@ -108,8 +108,8 @@ void draw_centroids(svg::Drawing& drawing, const std::vector<svg::Point>& at,
 std::vector<std::string> notes_of(const Analysis& analysis) {
   std::vector<std::string> notes = {
       "Principal components of the signatures: near points use experts alike. Distances in this plane are "
-      "those of the "
-      "signatures as far as two dimensions can show them."};
+      "those of "
+      "the signatures as far as two dimensions can show them."};
   if (analysis.map.requests.size() > kMostPoints) {
     notes.push_back(fmt::format("{} of {} requests are drawn.", svg::grouped(kMostPoints),
                                 svg::grouped(analysis.map.requests.size())));
@@ -126,6 +126,25 @@ const char* centroid_mark(const Analysis& analysis) {
 }
 
 std::string coordinate(double value) { return svg::fixed(value, 3); }
+
+html::Table label_middles(const RequestMap& map, const LabelGroups& groups) {
+  Eigen::MatrixXd sums = Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(groups.count()), 2);
+  Eigen::VectorXd members = Eigen::VectorXd::Zero(sums.rows());
+  for (std::size_t row = 0; row < map.requests.size(); ++row) {
+    const Eigen::Index group = groups.of_request[map.requests[row]];
+    sums.row(group) += map.points.row(static_cast<Eigen::Index>(row));
+    ++members[group];
+  }
+  html::Table table{
+      "Middle of each label's requests in the plane", {"Label", "Requests", "First", "Second"}, {}};
+  for (std::size_t group = 0; group < groups.count(); ++group) {
+    const auto row = static_cast<Eigen::Index>(group);
+    const Eigen::RowVector2d middle = sums.row(row) / std::max(members[row], 1.0);
+    table.rows.push_back({group_name(groups, group), svg::grouped(groups.sizes[group]), coordinate(middle[0]),
+                          coordinate(middle[1])});
+  }
+  return table;
+}
 
 }  // namespace
 
@@ -153,21 +172,7 @@ html::Figure label_map_figure(const Analysis& analysis) {
                  std::vector<std::string>(analysis.clusters(), "plain"));
   figure.svgs = {drawing.finish()};
   figure.notes = notes_of(analysis);
-  figure.numbers = {
-      "Middle of each label's requests in the plane", {"Label", "Requests", "First", "Second"}, {}};
-  for (std::size_t group = 0; group < groups.count(); ++group) {
-    Eigen::RowVector2d sum = Eigen::RowVector2d::Zero();
-    double count = 0;
-    for (std::size_t row = 0; row < analysis.map.requests.size(); ++row) {
-      if (groups.of_request[analysis.map.requests[row]] == group) {
-        sum += analysis.map.points.row(static_cast<Eigen::Index>(row));
-        ++count;
-      }
-    }
-    sum /= std::max(count, 1.0);
-    figure.numbers.rows.push_back({group_name(groups, group), svg::grouped(groups.sizes[group]),
-                                   coordinate(sum[0]), coordinate(sum[1])});
-  }
+  figure.numbers = label_middles(analysis.map, groups);
   return figure;
 }
 
