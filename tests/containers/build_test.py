@@ -137,7 +137,7 @@ class ImageTest:
             PROGRAMS,
             ROOT,
             *lent,
-            "--build-arg=REVISION=abc123",
+            "--label=org.opencontainers.image.revision=abc123",
             target=cls.image_name,
         )
 

@@ -18,7 +18,7 @@ FILES = {
     ROOT / "containers" / "Containerfile": ROOT,
     ROOT / "vllm" / "Containerfile": ROOT / "vllm",
 }
-LABELS = {"title", "description", "licenses", "version", "revision", "vendor"}
+LABELS = {"title", "description", "licenses", "version", "vendor"}
 
 
 def ignored(context, path):
@@ -97,6 +97,9 @@ class ContainerfileTest(unittest.TestCase):
             text = " ".join(" ".join(words) for part in parts for words in part.all("LABEL"))
             found = set(re.findall(r"org\.opencontainers\.image\.(\w+)=", text))
             self.assertEqual(found, LABELS, image.name)
+            version = re.search(r"image\.version=(\S+)", text).group(1)
+            self.assertIn(f"VERSION {version} ", (ROOT / "CMakeLists.txt").read_text())
+            self.assertIn(f'version = "{version}"', (ROOT / "vllm" / "pyproject.toml").read_text())
 
     def test_packages_are_those_of_the_set_up(self):
         setup = (
