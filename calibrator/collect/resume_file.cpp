@@ -37,7 +37,9 @@ bool decode(const json& record, const char* name, std::size_t count, std::vector
     return false;
   }
   numbers.resize(count);
-  std::memcpy(numbers.data(), bytes->data(), bytes->size());
+  if (count > 0) {
+    std::memcpy(numbers.data(), bytes->data(), bytes->size());
+  }
   return true;
 }
 

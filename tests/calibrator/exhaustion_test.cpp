@@ -24,13 +24,8 @@ namespace {
 
 using testing::Ended;
 using testing::EngineDouble;
+using testing::kSanitized;
 using testing::Program;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // their shadow memory needs all of the address space
-#else
-constexpr bool kSanitized = false;
-#endif
 
 std::function<void()> limited(int resource, rlim_t bytes) {
   return [resource, bytes] {

@@ -12,6 +12,13 @@
 
 namespace eldr::calibrator::testing {
 
+/// Sanitizers keep what is freed and need all of the address space: memory says nothing then.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 struct Ended {
   int exit = -1;  ///< 128 + signal when one ended it
   std::string out;

@@ -51,10 +51,10 @@ void run(std::span<const std::byte> input) {
 }
 
 std::vector<Bytes> seeds() {
-  std::string npy("\x93NUMPY\x01\x00\x40\x00{'descr': '|u1', 'fortran_order': False, 'shape': (4, 2, 2), }\n",
-                  75);
-  npy.resize(74, ' ');
-  npy += std::string("\0\1\1\0\0\1\1\0\0\1\1\0\0\1\1\0", 16);
+  std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (4, 2, 2), }";
+  header.resize(64, ' ');
+  const std::string npy = std::string("\x93NUMPY\x01\x00\x40\x00", 10) + header +
+                          std::string("\0\1\1\0\0\1\1\0\0\1\1\0\0\1\1\0", 16);
   const std::string text = base64_encode(as_bytes(npy));
   const std::vector<std::string> answers = {
       R"({"choices":[{"routed_experts":")" + text +
