@@ -228,7 +228,8 @@ class PrefillTest(unittest.TestCase):
             "echo /opt/vllm >$(python3 -c 'import site; print(site.getsitepackages()[0])')/vllm.pth\n"
         )
         build(stand_in, file, STATE)
-        mounted = ["--volume", f"{site}:/opt/vllm:ro"]
+        # O: what pip changes there, where this package is installed as a link, goes into an overlay.
+        mounted = ["--volume", f"{site}:/opt/vllm:O"]
         build("eldr.dev/vllm-prefill:test", PREFILL, ROOT / "vllm", *mounted, *package_index())
         cls.image = Image("eldr.dev/vllm-prefill:test")
         cls.addClassCleanup(cls.image.close)
