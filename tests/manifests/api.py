@@ -49,5 +49,9 @@ class ApiTest(unittest.TestCase):
         kubectl("apply", "--server-side", "--force-conflicts", "-k", ROOT / "crds")
         kubectl("wait", "--for=condition=Established", "crd/eldrpolicies.eldr.dev", "--timeout=60s")
         for name in cls.namespaces:
+            # An earlier test's namespace may still be on its way out, and takes nothing new until it is gone.
+            phase = kubectl("get", "namespace", name, "--output=jsonpath={.status.phase}", check=False).stdout
+            if phase == "Terminating":
+                kubectl("wait", "--for=delete", f"namespace/{name}", "--timeout=100s")
             if kubectl("create", "namespace", name, check=False).returncode == 0:
                 cls.addClassCleanup(kubectl, "delete", "namespace", name, "--wait=false")
