@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from serving import end_with_cleanup_on_sigterm
+
 if TYPE_CHECKING:
     from eldr_vllm.native import NativeScatter
     from eldr_vllm.scatter import Scatter
@@ -23,6 +25,10 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 # Without torch the modules that need only numpy are still tested.
 collect_ignore = ["unit/test_schedules.py", "unit/test_table.py"] if find_spec("torch") is None else []
+
+
+def pytest_configure() -> None:
+    end_with_cleanup_on_sigterm()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

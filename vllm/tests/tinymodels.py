@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tokenizing import save_tokenizer
+
 VOCABULARY = 512
 TEXT = (
     "the quick brown fox jumps over the lazy dog",
@@ -36,31 +38,6 @@ KINDS: dict[str, tuple[int, int, tuple[int, ...]]] = {
 
 BFLOAT16 = ("deepseek", "gptoss")
 """Kinds that vLLM for CPUs runs in bfloat16 only; the others run in float32."""
-
-
-def save_tokenizer(folder: Path, lines: Sequence[str] = TEXT, vocabulary: int = VOCABULARY) -> Any:
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
-
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        special_tokens=["<pad>", "<s>", "</s>", "<|im_start|>", "<|im_end|>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(list(lines), trainer)
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
-    )
-    fast.chat_template = (
-        "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
-        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-    )
-    fast.save_pretrained(str(folder))
-    return fast
 
 
 def _config(kind: str) -> Any:
@@ -178,7 +155,7 @@ def make(kind: str, folder: Path) -> None:
     if (folder / "model.safetensors").exists():
         return
     torch.manual_seed(1)
-    save_tokenizer(folder)
+    save_tokenizer(folder, TEXT, VOCABULARY)
     model = AutoModelForCausalLM.from_config(_config(kind), dtype=torch.float32)
     if kind == "glm4":
         for name, buffer in model.named_buffers():

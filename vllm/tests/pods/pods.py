@@ -18,7 +18,7 @@ from typing import Any
 
 import objects
 from cluster import NAMESPACE, ROOT, TOOLS, Cluster, Object, is_ready, run, wait_for
-from tinymoe import prompts
+from corpus import prompts
 
 ANSWER_TOKENS = 24
 SAMPLE_SIZE = 40

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The project's prompts with their domain and language."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+SCRIPTS = ROOT / "tests" / "prompts"
+COMMON_WORDS = {
+    "en": {"the", "and", "is", "a", "of", "to", "in", "for", "that", "with", "on", "it"},
+    "de": {"der", "die", "das", "und", "ist", "ein", "eine", "nicht", "mit", "den", "von", "für"},
+    "fr": {"le", "la", "les", "et", "est", "un", "une", "des", "pour", "dans", "que", "du"},
+}
+
+
+def prompts(count: int, seed: int) -> list[dict[str, str]]:
+    """`count` generated prompts and, where ELDR_REAL_DATA is set, up to as many real ones:
+    {"prompt", "label", "domain", "language"}."""
+    rows = _run(SCRIPTS / "generate.py", count, seed)
+    if os.environ.get("ELDR_REAL_DATA"):
+        rows += _run(SCRIPTS / "real.py", count, seed)
+    for row in rows:
+        # A label is a domain, or domain-language.
+        row["domain"], _, language = row["label"].partition("-")
+        row["language"] = language or language_of(row["prompt"])
+    return rows
+
+
+def _run(script: Path, count: int, seed: int) -> list[dict[str, str]]:
+    ran = subprocess.run(
+        [sys.executable, str(script), "--count", str(count), "--seed", str(seed)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def language_of(prompt: str) -> str:
+    """By the words that hardly a sentence of a language does without: good enough for these prompts."""
+    words = prompt.lower().split()
+    return max(COMMON_WORDS, key=lambda language: sum(word in COMMON_WORDS[language] for word in words))
