@@ -99,7 +99,7 @@ class Router::Impl {
     if (loaded.centroids) file = *loaded.centroids;
     auto routing = make_routing(loaded.config, loaded.text, file);
     if (!routing) return failure(routing.error());
-    shared_.routing.store(std::move(*routing), std::memory_order_release);
+    shared_.routing.store(std::move(*routing));
     return {};
   }
 
@@ -119,9 +119,8 @@ class Router::Impl {
   Status start_admin() {
     auto listen = http::parse_listen_address(config_.admin);
     if (!listen) return failure(listen.error());
-    auto options =
-        admin_options({[this] { return shared_.routing.load(std::memory_order_acquire); }, workers_,
-                       options_.clock, [this] { return ready(); }, shared_.metrics.collectable()});
+    auto options = admin_options({[this] { return shared_.routing.load(); }, workers_, options_.clock,
+                                  [this] { return ready(); }, shared_.metrics.collectable()});
     options.server.address = listen->address;
     options.server.port = listen->port;
     auto admin = http::serve_admin(std::move(options));

@@ -46,7 +46,7 @@ Exchange::Exchange(ThreadContext& thread, ClientLink& client, RequestHead head)
       shared_(thread.shared),
       client_(client),
       head_(std::move(head)),
-      routing_(shared_.routing.load(std::memory_order_acquire)),
+      routing_(shared_.routing.load()),
       workers_(shared_.workers->snapshot()),
       began_(shared_.clock.steady()),
       total_due_(began_ + shared_.timeouts.total),

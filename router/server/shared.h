@@ -2,13 +2,13 @@
 // What the threads of a server share, and what each has for itself.
 #pragma once
 
-#include <atomic>
 #include <memory>
 
 #include "router/config/config.h"
 #include "router/metrics/metrics.h"
 #include "router/routing/routing.h"
 #include "router/server/upstream.h"
+#include "router/workers/published.h"
 #include "router/workers/registry.h"
 
 namespace eldr::router {
@@ -21,13 +21,13 @@ struct ServerShared {
         limits(limits_in),
         timeouts(timeouts_in),
         workers(std::move(workers_in)),
-        metrics(workers, [this] { return routing.load(std::memory_order_acquire); }) {}
+        metrics(workers, [this] { return routing.load(); }) {}
 
   const Clock& clock;
   const Limits limits;
   const Timeouts timeouts;
   const std::shared_ptr<WorkerRegistry> workers;
-  std::atomic<std::shared_ptr<const Routing>> routing;  ///< never null once serving
+  Published<Routing> routing;  ///< never null once serving
   Metrics metrics;
 };
 

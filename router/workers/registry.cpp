@@ -17,7 +17,7 @@ WorkerPtr find_same(const std::vector<WorkerPtr>& workers, const WorkerSpec& spe
 bool WorkerRegistry::replace(Role role, std::vector<WorkerSpec> specs) {
   std::sort(specs.begin(), specs.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   const std::lock_guard lock(writers_);
-  const auto before = set_.load(std::memory_order_acquire);
+  const auto before = set_.load();
   const auto& old = before->of(role);
   std::vector<WorkerPtr> workers;
   workers.reserve(specs.size());
@@ -36,7 +36,7 @@ bool WorkerRegistry::replace(Role role, std::vector<WorkerSpec> specs) {
   if (!changed) return false;
   auto after = std::make_shared<WorkerSet>(*before);
   (role == Role::kPrefill ? after->prefill : after->decode) = std::move(workers);
-  set_.store(std::move(after), std::memory_order_release);
+  set_.store(std::move(after));
   return true;
 }
 

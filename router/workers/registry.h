@@ -2,11 +2,11 @@
 // The workers there are now. Readers take an immutable snapshot; sources publish whole lists.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "router/workers/published.h"
 #include "router/workers/worker.h"
 
 namespace eldr::router {
@@ -23,14 +23,14 @@ class WorkerRegistry {
  public:
   explicit WorkerRegistry(HealthConfig health) : health_(health) {}
 
-  std::shared_ptr<const WorkerSet> snapshot() const { return set_.load(std::memory_order_acquire); }
+  std::shared_ptr<const WorkerSet> snapshot() const { return set_.load(); }
   /// The whole list of one role. True if anything changed.
   bool replace(Role role, std::vector<WorkerSpec> specs);
 
  private:
   const HealthConfig health_;
   std::mutex writers_;
-  std::atomic<std::shared_ptr<const WorkerSet>> set_{std::make_shared<const WorkerSet>()};
+  Published<WorkerSet> set_{std::make_shared<const WorkerSet>()};
 };
 
 }  // namespace eldr::router
