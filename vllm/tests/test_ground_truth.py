@@ -17,14 +17,10 @@ import pytest
 
 from eldr_vllm import wire
 from serving import PLUGIN, Server, eldr_connector, transfer_config
-from tinymodels import BFLOAT16, KINDS, VOCABULARY, Truth, load_truth
+from tinymodels import EXPERTS, KINDS, VOCABULARY, Truth, load_truth
 
 pytestmark = pytest.mark.vllm
 
-MARGIN = {"gptoss": 0.06, "deepseek": 0.3}
-FLOAT32_MARGIN = 2e-3
-"""Choices whose logits are closer than this may go either way: the engine adds in another order, and in
-bfloat16 with fewer bits (logits have a spread of 3 and 6 there)."""
 PROMPTS = 28
 CHUNK, BLOCKS = "100", "20"
 
@@ -47,18 +43,17 @@ def check(
 ) -> int:
     """Every answer covers its whole prompt and equals the truth up to near ties. Returns the sum of all
     differences."""
-    margin = MARGIN.get(kind, FLOAT32_MARGIN)
     off = 0
     for answer, prompt, truth in zip(answers, asked, truths, strict=True):
         counts = wire.decode(answer)
-        assert answer["layers"] == list(KINDS[kind][2])
-        assert answer["experts"] == KINDS[kind][0]
+        assert answer["layers"] == list(KINDS[kind].moe_layers)
+        assert answer["experts"] == EXPERTS
         assert answer["tokens"] == answer["counted"] == len(prompt)
         difference = np.abs(counts - truth.counts()).sum(axis=1)
-        assert (difference <= truth.allowance(margin)).all(), (
+        assert (difference <= truth.allowance(KINDS[kind].near_tie)).all(), (
             len(prompt),
             difference,
-            truth.allowance(margin),
+            truth.allowance(KINDS[kind].near_tie),
         )
         off += int(difference.sum())
     return off
@@ -82,7 +77,7 @@ def test_counts_equal_the_gates_choices(
         "--num-gpu-blocks-override", BLOCKS if kind != "gptoss" else "40",
         "--max-num-seqs", "16",
     ]  # fmt: skip
-    dtype = "bfloat16" if kind in BFLOAT16 else "float32"
+    dtype = KINDS[kind].dtype
     with Server(
         python, model(kind), work / f"truth-{kind}.log", arguments, max_model_len=1024, dtype=dtype
     ) as server:
@@ -98,7 +93,7 @@ def test_counts_equal_the_gates_choices(
         )
         hits = server.metric("vllm:prefix_cache_hits_total")
         queries = server.metric("vllm:prefix_cache_queries_total")
-        layers = list(KINDS[kind][2])[::-1][:2]
+        layers = list(KINDS[kind].moe_layers)[::-1][:2]
         some = server.prefill(asked[8], layers=layers)
         whole = server.prefill(asked[8])
         # More than one token: rows then hold generated tokens too, and the prompt is still exact.
