@@ -20,7 +20,8 @@ class Centroids:
             self.layers: list[int] = file.get_tensor("layers").tolist()
             self._idf = file.get_tensor("idf").astype(float)
             rows = file.get_tensor("centroids").astype(float)
-            self._rows = rows * file.get_tensor("centroid_scale").astype(float)[:, None]
+            # Rows of a narrow type are no longer of length 1; a cosine does not mind, and the scale drops out.
+            self._rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
     def similarities(self, eldr: dict[str, Any]) -> npt.NDArray[np.float64]:
         """The cosine with each centroid. `eldr` is the worker's answer for these layers, in this order."""

@@ -150,7 +150,7 @@ class System:
 
     def _calibrate(self, *arguments: str) -> str:
         ran = subprocess.run(
-            [str(self.programs / "eldr-calibrate"), *arguments],
+            self._calibrator(*arguments),
             capture_output=True,
             text=True,
             timeout=900,
@@ -160,6 +160,9 @@ class System:
             f"eldr-calibrate {arguments[0]} exited {ran.returncode}: {ran.stderr[-2000:]}"
         )
         return ran.stdout
+
+    def _calibrator(self, *arguments: str) -> list[str]:
+        return [str(self.programs / "eldr-calibrate"), *arguments]
 
     def start_workers(self) -> str:
         blocks = ["--num-gpu-blocks-override", "300"]
@@ -269,6 +272,22 @@ class System:
         again = self.prefill_leg(self.asked[longest])
         assert again["counted"] == again["tokens"] > hits / 2
         return f"{hits:.0f} tokens hit"
+
+    def the_calibrator_tells_what_the_engine_lacks(self) -> str:
+        """A decode worker is an engine without the option."""
+        ran = subprocess.run(
+            self._calibrator(
+                "collect", "--model", "tiny", "--engine", self.decode[0].url, "--dataset", str(self.dataset),
+                "--sample-size", "2", "--decode-tokens", "4", "--experts", "8",
+                "--out", str(self.work / "never.safetensors"),
+            ),
+            capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert ran.returncode != 0
+        said = ran.stderr.strip().splitlines()[-1]
+        assert "--enable-return-routed-experts" in said, ran.stderr
+        assert not (self.work / "never.safetensors").exists()
+        return said
 
     def streamed_chat_by_the_openai_client(self) -> str:
         from openai import OpenAI
@@ -388,6 +407,7 @@ def main() -> int:
         system.similarities_equal_an_independent_computation,
         system.requests_of_a_domain_meet_on_a_worker,
         system.prefix_hits_keep_counts_and_answers,
+        system.the_calibrator_tells_what_the_engine_lacks,
         system.streamed_chat_by_the_openai_client,
         system.the_lease_ends_for_a_client_that_left_between_the_legs,
         system.clients_that_hang_up_at_any_moment_leave_nothing,

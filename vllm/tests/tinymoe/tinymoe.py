@@ -45,11 +45,13 @@ def folder_of(seed: int) -> Path:
 
 
 def make(seed: int) -> Path:
-    """The model's folder. It appears under its name when it is whole, so an interrupted training leaves none;
-    a second caller waits for the first."""
+    """The model's folder. It gets its name when it is whole, so an interrupted training leaves none; a second
+    caller waits for the first."""
     folder = folder_of(seed)
+    if folder.exists():
+        return folder
     CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "tinymoe.lock").open("w") as lock:
+    with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
             partial = folder.with_suffix(".partial")

@@ -49,9 +49,8 @@ def test_scatter_equals_a_loop(scatter: Scatter, slot_type: torch.dtype, row_typ
         tokens = len(slots)
         ids = torch.from_numpy(rng.integers(-1, experts + 1, (tokens + 3, layers, top_k)).astype(np.int16))
         want, want_missing = reference(rows.numpy(), missing.numpy(), ids.numpy(), slots, block_size)
-        TorchScatter().add(
-            rows, missing, ids, torch.tensor([*slots, -1, 0], dtype=slot_type), tokens, block_size
-        )
+        padded = torch.tensor([*slots, -1, 0], dtype=slot_type)
+        scatter.add(rows, missing, ids, padded, tokens, block_size)
         np.testing.assert_array_equal(rows.numpy()[:blocks], want[:blocks])
         np.testing.assert_array_equal(missing.numpy()[:blocks], want_missing[:blocks])
 
