@@ -20,7 +20,7 @@ class Centroids:
             self.layers: list[int] = file.get_tensor("layers").tolist()
             self._idf = file.get_tensor("idf").astype(float)
             rows = file.get_tensor("centroids").astype(float)
-            # Rows of a narrow type are no longer of length 1; a cosine does not mind, and the scale drops out.
+            # Rows of a narrow type are no longer of length 1; a cosine does not mind the scale.
             self._rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
     def similarities(self, eldr: dict[str, Any]) -> npt.NDArray[np.float64]:
