@@ -33,9 +33,8 @@ test-integration: build ## only the tests that need an API server
 test-e2e: images ## only the end-to-end tests
 	@scripts/test e2e
 
-test-vllm: build ## the plugin's tests and the whole system on real vLLM on CPU (3 GB download, 10 GB of memory, 10 minutes)
-	@vllm/tests/run unit
-	@vllm/tests/system/run --random-model
+test-vllm: build ## the plugin and the whole system on real vLLM on CPU (3 GB download, 10 GB of memory)
+	@vllm/tests/run ci
 
 cluster-up: images ## a local Kubernetes with the operator installed; prints its kubeconfig
 	@demo/cluster up

@@ -26,7 +26,7 @@ def test_prompts_foretell_answers_and_domains_share_experts(python: Path) -> Non
     )
     found = json.loads(made.stdout)
     print("\n" + made.stdout)
-    assert found["last_loss"] < found["first_loss"] / 2
+    assert found["last_loss"] < 0.75 * found["first_loss"]
     assert found["correlation_within_expert_mean"] > 0.5
     # A request's own prompt tells most of its answer, then one of its kind, then one that shares something.
     cosine = found["cosine_prefill_with_decode"]
@@ -34,7 +34,7 @@ def test_prompts_foretell_answers_and_domains_share_experts(python: Path) -> Non
     for shared in ("same_domain", "same_language"):
         assert cosine["same_domain_and_language"] > cosine[shared] > 1.2 * cosine["neither"]
     # The balancing loss did its work: with 4 of 32 chosen, an even share is 0.03, the largest 0.25.
-    assert found["busiest_expert_share"] < 0.15
+    assert found["busiest_expert_share"] < 0.2
     for batch, union in found["distinct_experts"].items():
         assert union["same_domain_and_language"] < union["same_domain"] < 0.9 * union["mixed"], batch
         assert union["same_domain_and_language"] < union["same_language"] < union["mixed"], batch
