@@ -81,7 +81,7 @@ def _run(python: Path, *arguments: str) -> str:
         check=True,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"},
     )
     return ran.stdout
 

@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("command", choices=("make", "measure"))
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ.update(HF_HUB_OFFLINE="1", TQDM_DISABLE="1")
     if given.command == "make":
         print(make(given.seed))
     else:
