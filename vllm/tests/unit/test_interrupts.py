@@ -63,6 +63,8 @@ def start(command: list[str]) -> tuple[subprocess.Popen[str], str]:
         text=True,
         env={**os.environ, name: value, "PYTHONPATH": str(TESTS)},
         start_new_session=True,
+        # A shell starts what it puts into the background with SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "started\n"
