@@ -31,6 +31,10 @@ HANDED_OVER: dict[str, Any] = {
 }
 
 
+ENGINE_FAILED = "EngineCore failed to start"
+"""What vLLM logs when its engine ends before it can serve."""
+
+
 def eldr_connector(**options: Any) -> dict[str, Any]:
     config: dict[str, Any] = {
         "kv_connector": "EldrConnector",
@@ -142,6 +146,11 @@ class Server:
     def wait(self, seconds: float = 600) -> Server:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
+            if self.process.poll() is None and ENGINE_FAILED in self.log.read_text():
+                # Now and then vLLM's front misses that its engine died, and waits for it 10 minutes more.
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(30)
+                self.stop()
             if self.process.poll() is not None:
                 self.stop()
                 raise Refused(self.log.read_text())

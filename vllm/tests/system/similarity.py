@@ -16,7 +16,7 @@ from safetensors import safe_open
 class Centroids:
     def __init__(self, path: Path) -> None:
         with safe_open(str(path), "np") as file:
-            assert file.metadata()["transform"] == "count-idf", file.metadata()
+            assert file.metadata()["transform"] in ("count-idf", "count"), file.metadata()
             self.layers: list[int] = file.get_tensor("layers").tolist()
             self._idf = file.get_tensor("idf").astype(float)
             rows = file.get_tensor("centroids").astype(float)

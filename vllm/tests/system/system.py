@@ -56,6 +56,7 @@ class System:
 
     def __init__(self, python: Path, programs: Path, model: Path, work: Path) -> None:
         self.python, self.programs, self.model, self.work = python, programs, model, work
+        self.trained = (model / "training.json").exists()
         # One language: two clusters then have nothing but domains to go by.
         rows = [row for row in prompts(3 * CALIBRATED, 4242) if row["language"] == "en"][:CALIBRATED]
         self.dataset = work / "dataset.jsonl"
@@ -138,9 +139,12 @@ class System:
                 "--sample-size", str(CALIBRATED), "--decode-tokens", str(ANSWER_TOKENS), "--concurrency", "4",
                 "--experts", str(experts), "--out", str(trace),
             )  # fmt: skip
+            # A prompt of random weights' model uses every expert: IDF would make all of them weigh nothing.
+            transform = "count-idf" if self.trained else "count"
             report = self._calibrate(
-                "fit", "--trace", str(trace), "--clusters", "2", "--out", str(self.centroids), "--json"
-            )
+                "fit", "--trace", str(trace), "--clusters", "2", "--transform", transform,
+                "--out", str(self.centroids), "--json",
+            )  # fmt: skip
             for prompt in self.asked:
                 self.reference.append(engine.post("/v1/completions", self.completion(prompt))["choices"][0])
             chat = engine.post("/v1/chat/completions", self.chat())
@@ -246,7 +250,7 @@ class System:
     def requests_of_a_domain_meet_on_a_worker(self) -> str:
         """Prompts that were not calibrated on. If the choice said nothing of the domain, shuffled choices
         would now and then concentrate as much."""
-        if not (self.model / "training.json").exists():
+        if not self.trained:
             raise Skipped("random weights have no domains")
         domains = [row["domain"] for row in self.held_out]
         workers = []
@@ -375,9 +379,9 @@ class System:
         return f"{sum(decisions.values()):.0f} decisions, all by signature"
 
     def stop(self) -> None:
-        for part in (getattr(self, "router", None), getattr(self, "prefill", None), *self.decode):
-            if part is not None:
-                part.stop()
+        running = [getattr(self, "router", None), getattr(self, "prefill", None), *self.decode]
+        with ThreadPoolExecutor() as pool:  # all at once: a worker takes up to 15 s
+            list(pool.map(lambda part: part.stop(), filter(None, running)))
 
 
 def until(condition: Callable[[], bool], seconds: float) -> float:
