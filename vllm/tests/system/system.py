@@ -232,7 +232,7 @@ class System:
             band = int((worked_out >= worked_out.max() - TAU).sum())
             assert int(headers["x-eldr-band"]) == band
             alone += band == 1
-        assert off < 1e-3, f"similarities differ by {off}"
+        assert off < 6e-4, f"similarities differ by {off}"  # the headers have three decimals
         return f"largest difference {off:.1e}; {alone} of {len(self.asked)} had one worker in the band"
 
     def counts_equal_those_of_the_calibration_engine(self) -> str:
