@@ -113,7 +113,8 @@ Result<Prompt> parse_prompt(std::string_view line, std::uint64_t number) {
     return failure(Code::kInvalid, fmt::format("nests deeper than {} levels", kMaxDepth));
   }
   json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (object.is_discarded()) {
+  // The parser takes a zero byte for the end of its input, and what follows would go unseen.
+  if (object.is_discarded() || line.find('\0') != std::string_view::npos) {
     return failure(Code::kInvalid, "is not JSON (or not UTF-8)");
   }
   if (!object.is_object()) {

@@ -73,6 +73,7 @@ TEST(Prompt, RefusesWithAReason) {
            {"{", "not JSON"},
            {R"({"prompt": "a"} x)", "not JSON"},
            {"{\"prompt\": \"\xFF\"}", "not JSON (or not UTF-8)"},
+           {std::string("{\"prompt\": \"a\"}\0x", 16), "not JSON"},
            {"[1]", "must be an object"},
            {"{}", "neither"},
            {R"({"prompt": "a", "messages": []})", "both"},
