@@ -3,11 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 
 #include "calibrator/cli/context.h"
 #include "calibrator/cli/options.h"
 #include "calibrator/fit/fit.h"
+#include "calibrator/report/page.h"
 #include "lib/signature/trace.h"
 
 namespace eldr::calibrator {
@@ -32,10 +34,13 @@ tl::expected<signature::Trace, Failure> collect_trace(const CollectOptions& opti
 /// where it is asked for, and hands each result to `take`.
 Outcome fit_trace(const signature::Trace& trace, const FitCommandOptions& options, Context& context,
                   const std::function<Status(FitResult)>& take);
-/// Writes the HTML page of a fit; does nothing with an empty `path`. `centroids` are the file's bytes;
-/// the paths give their names and are empty where there is no such file.
+/// How the page names the trace file: reads it whole for its digest, once for all pages of a run. nullopt
+/// without a page to write or a file.
+Result<std::optional<ReportSource>> trace_source(const std::string& report, const std::string& trace_path);
+/// Writes the HTML page of a fit; does nothing with an empty `path`. `centroids` are the file's bytes, and
+/// `centroid_path` is empty where there is no such file.
 Status write_report(const std::string& path, const signature::Trace& trace,
-                    std::span<const std::byte> centroids, const std::string& trace_path,
+                    const std::optional<ReportSource>& trace_source, std::span<const std::byte> centroids,
                     const std::string& centroid_path);
 /// `inspect TRACE --centroids FILE`: the numbers of the report.
 Outcome inspect_fit(const Options& options, Context& context);

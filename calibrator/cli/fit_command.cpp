@@ -38,22 +38,13 @@ Result<FitOptions> to_fit_options(const FitCommandOptions& options, unsigned cpu
 }
 
 Status check_outputs(const FitCommandOptions& options) {
-  const bool several = options.clusters.size() > 1;
-  if (several && !options.report.empty() && !names_clusters(options.report)) {
-    return failure(Code::kInvalid,
-                   "--report: must contain {clusters} where --clusters names several numbers");
+  if (const Status named = check_name("--report", options.report, options.clusters.size()); !named) {
+    return named;
   }
-  if (options.placement_out.empty()) {
-    return {};
-  }
-  if (options.ep_ranks == 1) {
+  if (!options.placement_out.empty() && options.ep_ranks == 1) {
     return failure(Code::kInvalid, "--placement-out needs --ep-ranks above 1");
   }
-  if (several && !names_clusters(options.placement_out)) {
-    return failure(Code::kInvalid,
-                   "--placement-out: must contain {clusters} where --clusters names several numbers");
-  }
-  return {};
+  return check_name("--placement-out", options.placement_out, options.clusters.size());
 }
 
 /// The fit whose numbers are kept; nullopt where none is named.
@@ -143,14 +134,17 @@ Outcome fit_trace(const signature::Trace& trace, const FitCommandOptions& option
 }
 
 Outcome fit_command(const Options& options, Context& context) {
-  const bool several = options.fit.clusters.size() > 1;
-  if (several && !names_clusters(options.out)) {
-    return fail({Code::kInvalid, "--out: must contain {clusters} where --clusters names several numbers", 0},
-                kExitUsage);
+  if (const Status named = check_name("--out", options.out, options.fit.clusters.size()); !named) {
+    return fail(named.error(), kExitUsage);
   }
+  const bool several = options.fit.clusters.size() > 1;
   const auto trace = load_trace_file(options.trace);
   if (!trace) {
     return tl::unexpected(trace.error());
+  }
+  const auto source = trace_source(options.fit.report, options.trace);
+  if (!source) {
+    return fail(source.error());
   }
   nlohmann::json reports = nlohmann::json::array();
   std::string text = several ? comparison_header() : "";
@@ -163,8 +157,8 @@ Outcome fit_command(const Options& options, Context& context) {
     if (const Status written = signature::write_file_atomically(path, *bytes); !written) {
       return failure(written.error().with_context("--out"));
     }
-    if (const Status shown = write_report(path_for(options.fit.report, result.set.clusters()), *trace, *bytes,
-                                          options.trace, path);
+    if (const Status shown =
+            write_report(path_for(options.fit.report, result.set.clusters()), *trace, *source, *bytes, path);
         !shown) {
       return shown;
     }

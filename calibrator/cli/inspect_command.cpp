@@ -9,8 +9,6 @@
 namespace eldr::calibrator {
 namespace {
 
-constexpr std::size_t kLargestFile = std::size_t{8} << 30U;
-
 template <class File>
 void print(const File& file, bool as_json, std::ostream& out) {
   out << (as_json ? describe(file).dump(2) + "\n" : text_of(file));
@@ -22,7 +20,7 @@ Outcome inspect_command(const Options& options, Context& context) {
   if (!options.centroids.empty()) {
     return inspect_fit(options, context);
   }
-  const auto bytes = signature::read_file(options.file, kLargestFile);
+  const auto bytes = signature::read_file(options.file, signature::kMaxTraceFile);
   if (!bytes) {
     return fail(bytes.error());
   }

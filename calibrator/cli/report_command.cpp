@@ -5,7 +5,6 @@
 #include <spdlog/spdlog.h>
 
 #include "calibrator/cli/commands.h"
-#include "calibrator/report/page.h"
 #include "calibrator/report/views.h"
 #include "lib/base/digest.h"
 #include "lib/signature/safetensors.h"
@@ -13,9 +12,9 @@
 namespace eldr::calibrator {
 namespace {
 
-constexpr std::size_t kLargestTrace = std::size_t{8} << 30U;
-
-std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+ReportSource source_of(const char* kind, const std::string& path, std::span<const std::byte> bytes) {
+  return {kind, std::filesystem::path(path).filename().string(), sha256_hex(as_text(bytes))};
+}
 
 /// A file once in memory: what it says and which bytes said it come from one read.
 template <class Content>
@@ -35,7 +34,7 @@ tl::expected<Loaded<Content>, Failure> load(const char* kind, const std::string&
   if (!content) {
     return fail(content.error().with_context(std::string(kind) + " " + path));
   }
-  return Loaded<Content>{std::move(*content), {kind, file_name(path), sha256_hex(as_text(*bytes))}};
+  return Loaded<Content>{std::move(*content), source_of(kind, path, *bytes)};
 }
 
 Status write_page(const std::string& path, const Analysis& analysis,
@@ -54,7 +53,8 @@ struct LoadedFit {
 };
 
 tl::expected<LoadedFit, Failure> load_fit(const std::string& trace_path, const std::string& centroid_path) {
-  const auto trace = load<signature::Trace>("trace", trace_path, kLargestTrace, signature::parse_trace);
+  const auto trace =
+      load<signature::Trace>("trace", trace_path, signature::kMaxTraceFile, signature::parse_trace);
   if (!trace) {
     return tl::unexpected(trace.error());
   }
@@ -76,8 +76,19 @@ void print(const Analysis& analysis, bool as_json, std::ostream& out) {
 
 }  // namespace
 
+Result<std::optional<ReportSource>> trace_source(const std::string& report, const std::string& trace_path) {
+  if (report.empty() || trace_path.empty()) {
+    return std::nullopt;
+  }
+  const auto bytes = signature::read_file(trace_path, signature::kMaxTraceFile);
+  if (!bytes) {
+    return failure(bytes.error());
+  }
+  return source_of("trace", trace_path, *bytes);
+}
+
 Status write_report(const std::string& path, const signature::Trace& trace,
-                    std::span<const std::byte> centroids, const std::string& trace_path,
+                    const std::optional<ReportSource>& trace_source, std::span<const std::byte> centroids,
                     const std::string& centroid_path) {
   if (path.empty()) {
     return {};
@@ -92,14 +103,10 @@ Status write_report(const std::string& path, const signature::Trace& trace,
     return failure(analysis.error());
   }
   std::vector<ReportSource> sources;
-  if (!trace_path.empty()) {
-    const auto bytes = signature::read_file(trace_path, kLargestTrace);
-    if (!bytes) {
-      return failure(bytes.error());
-    }
-    sources.push_back({"trace", file_name(trace_path), sha256_hex(as_text(*bytes))});
+  if (trace_source) {
+    sources.push_back(*trace_source);
   }
-  sources.push_back({"centroids", file_name(centroid_path), sha256_hex(as_text(centroids))});
+  sources.push_back(source_of("centroids", centroid_path, centroids));
   return write_page(path, *analysis, sources);
 }
 

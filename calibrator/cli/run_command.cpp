@@ -194,7 +194,11 @@ Outcome run_command(const Options& options, Context& context) {
   if (auto published = (*destination)->publish(result->set, *bytes, context); !published) {
     return published;
   }
-  if (const Status shown = write_report(run.fit.report, *trace, *bytes, run.trace, run.out); !shown) {
+  const auto source = trace_source(run.fit.report, run.trace);
+  if (!source) {
+    return fail(source.error());
+  }
+  if (const Status shown = write_report(run.fit.report, *trace, *source, *bytes, run.out); !shown) {
     return fail(shown.error());
   }
   context.out << (options.json ? report_of(*result).dump() + "\n" : text_of(*result));

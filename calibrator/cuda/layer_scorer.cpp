@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrator/cuda/layer_scorer.h"
 
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "calibrator/cuda/gram_tiles.h"
 #include "calibrator/cuda/memory_plan.h"
+#include "calibrator/fit/inverse_lengths.h"
 #include "calibrator/fit/pairs.h"
 #include "calibrator/fit/rank_sums.h"
 
@@ -16,10 +15,10 @@ namespace {
 using signature::RowMatrixF;
 
 /// Runs calls of the device in order until one fails.
-class Steps {
+class Calls {
  public:
   template <class Call>
-  Steps& then(Call call) {
+  Calls& then(Call call) {
     if (status_) {
       status_ = to_status(call());
     }
@@ -94,12 +93,12 @@ class CudaLayerScorer final : public LayerScorer {
   Status rank_decode_side(const LayerFeatures& decode) {
     auto* sums = at<double>(plan_.sums);
     auto* diagonal = at<double>(plan_.diagonal);
-    Steps steps;
-    steps.then([&] { return device().clear(sums, pairs_ * sizeof(double)); }).then([&] {
+    Calls calls;
+    calls.then([&] { return device().clear(sums, pairs_ * sizeof(double)); }).then([&] {
       return device().clear(diagonal, shape_.requests * sizeof(double));
     });
-    if (!steps.status()) {
-      return steps.status();
+    if (!calls.status()) {
+      return calls.status();
     }
     for (const RowMatrixF& matrix : decode.layer_matrices) {
       if (const Status uploaded = upload_rows(matrix, at<float>(plan_.upload)); !uploaded) {
@@ -121,7 +120,7 @@ class CudaLayerScorer final : public LayerScorer {
       return sent;
     }
     RankSums own{};
-    steps
+    calls
         .then([&] {
           return device().for_each(
               TargetKeys{sums, at<double>(plan_.inverse), shape_.requests, buffers_.keys, buffers_.payload},
@@ -134,7 +133,7 @@ class CudaLayerScorer final : public LayerScorer {
               ScatterRanks{buffers_.keys, buffers_.payload, pairs_, at<std::uint32_t>(plan_.ranks)}, pairs_);
         });
     target_squares_ = about_the_mean(own.squares, pairs_);
-    return steps.status();
+    return calls.status();
   }
 
   /// Its products where they are kept, else its features; its diagonal in any case.
@@ -161,7 +160,7 @@ class CudaLayerScorer final : public LayerScorer {
     }
     RankSums sums{};
     const Status status =
-        Steps()
+        Calls()
             .then([&] {
               return device().for_each(
                   ScoreKeys{at<double>(plan_.sums), *products, at<double>(plan_.inverse),
@@ -223,13 +222,10 @@ class CudaLayerScorer final : public LayerScorer {
     return to_status(device().download(out.data(), at<double>(plan_.diagonal), out.size() * sizeof(double)));
   }
 
-  /// 1 / length of each request from its squared length, 0 for a zero vector.
-  Status upload_inverse_lengths(std::vector<double> squares) {
-    for (double& square : squares) {
-      square = square > 0 ? 1.0 / std::sqrt(square) : 0.0;
-    }
+  Status upload_inverse_lengths(const std::vector<double>& squares) {
+    const std::vector<double> inverse = inverse_lengths(squares);
     return to_status(
-        device().upload(at<double>(plan_.inverse), squares.data(), squares.size() * sizeof(double)));
+        device().upload(at<double>(plan_.inverse), inverse.data(), inverse.size() * sizeof(double)));
   }
   std::vector<double> squares_with(std::size_t layer) const {
     std::vector<double> squares = squares_;

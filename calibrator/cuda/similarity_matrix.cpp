@@ -79,25 +79,7 @@ class CudaSimilarityMatrix final : public SimilarityMatrix {
     return to_status(device().download(out.data(), values, requests_ * sizeof(float)));
   }
 
-  Result<Eigen::MatrixXd> distances_to_centroids(std::span<const std::uint32_t> cluster_of,
-                                                 std::uint32_t clusters) const override {
-    auto common = products_with_sums(cluster_of, clusters);
-    if (!common) {
-      return common;
-    }
-    Eigen::VectorXd squares = Eigen::VectorXd::Zero(clusters);
-    for (std::size_t i = 0; i < cluster_of.size(); ++i) {
-      if (cluster_of[i] != kNoCluster) {
-        squares[cluster_of[i]] += (*common)(static_cast<Eigen::Index>(i), cluster_of[i]);
-      }
-    }
-    const Eigen::VectorXd inverse = squares.cwiseMax(kTiny).cwiseSqrt().cwiseInverse();
-    return Eigen::MatrixXd((1.0 - (*common * inverse.asDiagonal()).array()).matrix());
-  }
-
  private:
-  static constexpr double kTiny = 1e-300;
-
   Device& device() const { return session_->device(); }
 
   /// As many rows at a time as the tile's memory holds as floats.
@@ -141,9 +123,8 @@ class CudaSimilarityMatrix final : public SimilarityMatrix {
     });
   }
 
-  /// [N][K]: inner products of each request with the sum of each cluster.
   Result<Eigen::MatrixXd> products_with_sums(std::span<const std::uint32_t> cluster_of,
-                                             std::uint32_t clusters) const {
+                                             std::uint32_t clusters) const override {
     const Members members = members_of(cluster_of, clusters);
     Layout layout;
     const std::uint64_t sums = layout.add(requests_ * clusters, sizeof(double));

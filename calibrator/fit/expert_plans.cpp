@@ -2,7 +2,6 @@
 #include "calibrator/fit/expert_plans.h"
 
 #include <algorithm>
-#include <string>
 
 #include "calibrator/fit/parallel.h"
 #include "calibrator/fit/placement.h"
@@ -32,10 +31,8 @@ std::vector<double> expert_probabilities(const signature::Trace& trace,
 
 Result<ExpertPlans> plan_experts(const signature::Trace& trace, std::span<const std::uint32_t> assignment,
                                  const ExpertPlanOptions& options) {
-  if (options.ranks == 0 || trace.experts % options.ranks != 0) {
-    return failure(Code::kInvalid, "expert-parallel ranks: " + std::to_string(options.ranks) +
-                                       "; must divide the number of experts, " +
-                                       std::to_string(trace.experts));
+  if (const Status good = check_ranks(trace.experts, options.ranks); !good) {
+    return failure(good.error());
   }
   ExpertPlans plans{.ranks = options.ranks,
                     .batch = options.batch,

@@ -97,4 +97,13 @@ RowMatrixF unit_signatures(const LayerFeatures& features) {
   return rows;
 }
 
+Eigen::MatrixXd cluster_sums(const RowMatrixF& signatures, std::span<const std::uint32_t> assignment,
+                             std::uint32_t clusters) {
+  Eigen::MatrixXd sums = Eigen::MatrixXd::Zero(clusters, signatures.cols());
+  for (std::size_t request = 0; request < assignment.size(); ++request) {
+    sums.row(assignment[request]) += signatures.row(static_cast<Eigen::Index>(request)).cast<double>();
+  }
+  return sums;
+}
+
 }  // namespace eldr::calibrator

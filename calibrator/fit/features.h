@@ -37,4 +37,8 @@ LayerFeatures decode_features(const signature::Trace& trace, std::span<const std
 /// The layers' matrices side by side, [N][S * E], each row brought to length 1; a zero row stays zero.
 signature::RowMatrixF unit_signatures(const LayerFeatures& features);
 
+/// Sum of the signatures [N][D] of each cluster, [K][D]; `assignment` [N] is below `clusters`.
+Eigen::MatrixXd cluster_sums(const signature::RowMatrixF& signatures,
+                             std::span<const std::uint32_t> assignment, std::uint32_t clusters);
+
 }  // namespace eldr::calibrator

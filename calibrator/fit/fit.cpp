@@ -6,6 +6,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "calibrator/fit/balanced_kmeans.h"
+#include "calibrator/fit/placement.h"
 #include "calibrator/fit/preparation.h"
 #include "calibrator/fit/quality.h"
 #include "calibrator/fit/renumber.h"
@@ -25,12 +26,7 @@ Status check(const signature::Trace& trace, const FitOptions& options,
                      fmt::format("clusters: {}; must be from 1 to the number of requests, {}", k, n));
     }
   }
-  if (options.ep_ranks == 0 || trace.experts % options.ep_ranks != 0) {
-    return failure(Code::kInvalid,
-                   fmt::format("expert-parallel ranks: {}; must divide the number of experts, {}",
-                               options.ep_ranks, trace.experts));
-  }
-  return {};
+  return check_ranks(trace.experts, options.ep_ranks);
 }
 
 /// The rest of a fit, for one number of clusters; the result is filled in the order of run().
@@ -77,7 +73,9 @@ class Clusters {
     CentroidSet& set = result_.set;
     set.model = trace_.model;
     set.top_k = trace_.top_k;
-    set.centroids = centroids_of(assignment);
+    // The L2-normalised mean of each cluster's signatures.
+    set.centroids =
+        cluster_sums(prepared_.signatures, assignment, clusters_).rowwise().normalized().cast<float>();
     set.assignment = std::move(assignment);
     set.spec = signature_spec();
     set.rho = prepared_.selection.rho();
@@ -88,16 +86,6 @@ class Clusters {
     if (options_.match != nullptr) {
       renumber(set, matched_numbers(set, *options_.match));
     }
-  }
-
-  /// The L2-normalised mean of each cluster's signatures.
-  signature::RowMatrixF centroids_of(const std::vector<std::uint32_t>& assignment) const {
-    Eigen::MatrixXd sums = Eigen::MatrixXd::Zero(clusters_, prepared_.signatures.cols());
-    for (std::size_t request = 0; request < assignment.size(); ++request) {
-      sums.row(assignment[request]) +=
-          prepared_.signatures.row(static_cast<Eigen::Index>(request)).cast<double>();
-    }
-    return sums.rowwise().normalized().cast<float>();
   }
 
   signature::SignatureSpec signature_spec() const {
@@ -144,10 +132,7 @@ class Clusters {
     result_.set.spread = statistics.spread;
     result_.set.best_similarity_quantiles = statistics.best_quantiles;
     result_.nearest_share = statistics.nearest_share;
-    result_.cluster_sizes.assign(clusters_, 0);
-    for (const std::uint32_t cluster : result_.set.assignment) {
-      ++result_.cluster_sizes[cluster];
-    }
+    result_.cluster_sizes = result_.set.cluster_sizes();
     if (const auto held_out = result_.held_out_rho()) {
       result_.set.extra["held_out_rho"] = fmt::format("{:.6f}", *held_out);
     }

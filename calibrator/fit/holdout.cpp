@@ -2,19 +2,13 @@
 #include "calibrator/fit/holdout.h"
 
 #include <map>
-#include <numeric>
 
+#include "calibrator/fit/indices.h"
 #include "calibrator/fit/layer_selection.h"
 #include "calibrator/fit/random.h"
 
 namespace eldr::calibrator {
 namespace {
-
-std::vector<std::size_t> all_layers(const signature::Trace& trace) {
-  std::vector<std::size_t> layers(trace.layers.size());
-  std::iota(layers.begin(), layers.end(), std::size_t{0});
-  return layers;
-}
 
 /// rho of a fixed set of layers: the last layer is scored on top of all the others.
 Result<double> rho_of(FitBackend& backend, const LayerFeatures& prefill, const LayerFeatures& decode) {
@@ -40,7 +34,7 @@ Result<HeldOut> one_direction(FitBackend& backend, const signature::Trace& trace
                               const std::vector<std::size_t>& train, const std::vector<std::size_t>& test,
                               signature::Transform transform, std::size_t max_layers,
                               const std::function<bool()>& step) {
-  const std::vector<std::size_t> layers = all_layers(trace);
+  const std::vector<std::size_t> layers = indices_below(trace.layers.size());
   const signature::RowMatrixF idf = idf_of(trace, train, transform);
   auto scorer = backend.layer_scorer(prefill_features(trace, train, layers, transform, idf),
                                      decode_features(trace, train));

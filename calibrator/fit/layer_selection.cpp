@@ -2,7 +2,8 @@
 #include "calibrator/fit/layer_selection.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "calibrator/fit/indices.h"
 
 namespace eldr::calibrator {
 
@@ -18,8 +19,7 @@ Result<LayerScorer::Choice> LayerScorer::best(std::span<const std::size_t> candi
 Result<LayerSelection> select_layers(LayerScorer& scorer, std::size_t layers, std::size_t max_layers,
                                      const std::function<bool(std::size_t, std::size_t)>& step) {
   LayerSelection selection;
-  std::vector<std::size_t> left(layers);
-  std::iota(left.begin(), left.end(), std::size_t{0});
+  std::vector<std::size_t> left = indices_below(layers);
   while (!left.empty()) {
     const auto best = scorer.best(left);  // the first of equals: the lowest index
     if (!best) {

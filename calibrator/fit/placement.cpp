@@ -21,14 +21,10 @@ constexpr std::size_t kMostNodes = 20'000;
 /// rule with equal slots).
 std::vector<std::int16_t> greedy(std::span<const double> activities, std::uint32_t ranks) {
   const std::size_t slots = activities.size() / ranks;
-  std::vector<std::size_t> by_activity(activities.size());
-  std::iota(by_activity.begin(), by_activity.end(), std::size_t{0});
-  std::stable_sort(by_activity.begin(), by_activity.end(),
-                   [&](std::size_t a, std::size_t b) { return activities[a] > activities[b]; });
   std::vector<std::int16_t> rank_of(activities.size(), 0);
   std::vector<double> sums(ranks, 0.0);
   std::vector<std::size_t> used(ranks, 0);
-  for (const std::size_t expert : by_activity) {
+  for (const std::size_t expert : by_activity(activities)) {
     std::size_t target = ranks;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       if (used[rank] < slots && (target == ranks || sums[rank] < sums[target])) {
@@ -48,11 +44,17 @@ double activity(double probability, double batch) {
   return 1.0 - std::pow(1.0 - std::clamp(probability, 0.0, 1.0), batch);
 }
 
-Result<std::vector<std::int16_t>> place_experts(std::span<const double> activities, std::uint32_t ranks) {
-  if (ranks == 0 || ranks > 32767 || activities.empty() || activities.size() % ranks != 0) {
+Status check_ranks(std::size_t experts, std::uint32_t ranks) {
+  if (ranks == 0 || ranks > 32767 || experts == 0 || experts % ranks != 0) {
     return failure(Code::kInvalid, "expert-parallel ranks: " + std::to_string(ranks) +
-                                       "; must divide the number of experts, " +
-                                       std::to_string(activities.size()));
+                                       "; must divide the number of experts, " + std::to_string(experts));
+  }
+  return {};
+}
+
+Result<std::vector<std::int16_t>> place_experts(std::span<const double> activities, std::uint32_t ranks) {
+  if (const Status good = check_ranks(activities.size(), ranks); !good) {
+    return failure(good.error());
   }
   PlacementSearch search(activities, greedy(activities, ranks), ranks);
   const double target = kGoodEnough * fullest_rank_bound(activities, ranks);
@@ -74,10 +76,7 @@ std::vector<std::int16_t> identity_placement(std::size_t experts, std::uint32_t 
 
 double fullest_rank(std::span<const double> activities, std::span<const std::int16_t> rank_of,
                     std::uint32_t ranks) {
-  std::vector<double> sums(ranks, 0.0);
-  for (std::size_t expert = 0; expert < activities.size(); ++expert) {
-    sums[static_cast<std::size_t>(rank_of[expert])] += activities[expert];
-  }
+  const std::vector<double> sums = rank_sums(activities, rank_of, ranks);
   return *std::max_element(sums.begin(), sums.end());
 }
 

@@ -8,6 +8,7 @@
 // partitioning into R sets of equal size, which is NP-hard, so it is solved nearly always and bounded always.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -19,9 +20,12 @@ namespace eldr::calibrator {
 /// Probability that an expert with token probability p is active in a batch of that many tokens.
 double activity(double probability, double batch);
 
+/// kInvalid: the ranks do not divide the experts, or are none or too many to be told apart.
+Status check_ranks(std::size_t experts, std::uint32_t ranks);
+
 /// Rank of each expert [E]. Greedy, then swaps; then, until the bound below is met within 0.1 %, the best
-/// splits of two ranks at a time and branch and bound with a limit on its work. `ranks` divides the number of
-/// experts (kInvalid otherwise). Deterministic.
+/// splits of two ranks at a time and branch and bound with a limit on its work. Fails as
+/// check_ranks does. Deterministic.
 Result<std::vector<std::int16_t>> place_experts(std::span<const double> activities, std::uint32_t ranks);
 
 /// As engines do without a plan: the first E / R experts on rank 0, the next on rank 1 …

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <numeric>
+
+#include "calibrator/fit/indices.h"
 
 namespace eldr::calibrator {
 namespace {
@@ -61,15 +61,12 @@ class BranchAndBound {
                  std::size_t most_nodes)
       : activities_(activities),
         slots_(activities.size() / ranks),
-        order_(activities.size()),
+        order_(by_activity(activities)),
         sums_(ranks, 0.0),
         used_(ranks, 0),
         plan_(activities.size(), 0),
         fullest_(fullest),
         nodes_left_(most_nodes) {
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
-    std::stable_sort(order_.begin(), order_.end(),
-                     [&](std::size_t a, std::size_t b) { return activities[a] > activities[b]; });
     least_.push_back(0.0);
     for (std::size_t count = 1; count <= slots_; ++count) {
       least_.push_back(least_.back() + activities[order_[order_.size() - count]]);
@@ -136,18 +133,29 @@ class BranchAndBound {
 
 }  // namespace
 
+std::vector<std::size_t> by_activity(std::span<const double> activities) {
+  std::vector<std::size_t> order = indices_below(activities.size());
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return activities[a] > activities[b]; });
+  return order;
+}
+
+std::vector<double> rank_sums(std::span<const double> activities, std::span<const std::int16_t> rank_of,
+                              std::uint32_t ranks) {
+  std::vector<double> sums(ranks, 0.0);
+  for (std::size_t expert = 0; expert < activities.size(); ++expert) {
+    sums[static_cast<std::size_t>(rank_of[expert])] += activities[expert];
+  }
+  return sums;
+}
+
 PlacementSearch::PlacementSearch(std::span<const double> activities, std::vector<std::int16_t> plan,
                                  std::uint32_t ranks)
-    : activities_(activities), sums_(ranks, 0.0) {
-  adopt(std::move(plan));
-}
+    : activities_(activities), rank_of_(std::move(plan)), sums_(rank_sums(activities, rank_of_, ranks)) {}
 
 void PlacementSearch::adopt(std::vector<std::int16_t> plan) {
   rank_of_ = std::move(plan);
-  std::fill(sums_.begin(), sums_.end(), 0.0);
-  for (std::size_t expert = 0; expert < rank_of_.size(); ++expert) {
-    sums_[static_cast<std::size_t>(rank_of_[expert])] += activities_[expert];
-  }
+  sums_ = rank_sums(activities_, rank_of_, static_cast<std::uint32_t>(sums_.size()));
 }
 
 std::size_t PlacementSearch::fullest_index() const {
@@ -193,8 +201,7 @@ bool PlacementSearch::split_two_ranks() {
     return false;
   }
   const std::size_t fullest = fullest_index();
-  std::vector<std::size_t> others(sums_.size());
-  std::iota(others.begin(), others.end(), std::size_t{0});
+  std::vector<std::size_t> others = indices_below(sums_.size());
   others.erase(others.begin() + static_cast<std::ptrdiff_t>(fullest));
   std::stable_sort(others.begin(), others.end(),
                    [&](std::size_t a, std::size_t b) { return sums_[a] < sums_[b]; });

@@ -9,6 +9,12 @@
 
 namespace eldr::calibrator {
 
+/// Experts from the most active down; of equals the lower number first.
+std::vector<std::size_t> by_activity(std::span<const double> activities);
+/// What each rank holds under a plan.
+std::vector<double> rank_sums(std::span<const double> activities, std::span<const std::int16_t> rank_of,
+                              std::uint32_t ranks);
+
 /// A plan with equal slots that only gets better: no step raises the fullest rank. Deterministic.
 /// `activities` must outlive it.
 class PlacementSearch {

@@ -2,11 +2,11 @@
 #include "calibrator/fit/preparation.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include <spdlog/fmt/fmt.h>
 
 #include "calibrator/fit/holdout.h"
+#include "calibrator/fit/indices.h"
 #include "calibrator/fit/quality.h"
 
 namespace eldr::calibrator {
@@ -18,12 +18,6 @@ constexpr Transform kAllTransforms[] = {Transform::kCountIdf, Transform::kCount,
                                         Transform::kBinary};
 /// Halves of fewer are noise.
 constexpr std::size_t kFewestForHeldOut = 20;
-
-std::vector<std::size_t> upto(std::size_t n) {
-  std::vector<std::size_t> all(n);
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  return all;
-}
 
 /// Step by step; fields are filled in the order of run().
 class Preparer {
@@ -58,8 +52,8 @@ class Preparer {
     if (n < 2) {
       return failure(Code::kInvalid, fmt::format("trace: {} requests; at least 2 are needed", n));
     }
-    requests_ = upto(n);
-    layers_ = upto(trace_.layers.size());
+    requests_ = indices_below(n);
+    layers_ = indices_below(trace_.layers.size());
     std::copy_if(requests_.begin(), requests_.end(), std::back_inserter(decoded_),
                  [&](std::size_t request) { return trace_.decode_tokens[request] > 0; });
     if (decoded_.size() < 2) {

@@ -25,11 +25,15 @@ class SimilarityMatrix {
   /// Cosines of one request with every request, itself included: `out` is [N].
   virtual Status row(std::size_t request, std::span<float> out) const = 0;
   /// 1 - cosine of each request with the normalised sum of each cluster's members, [N][K]. `cluster_of` is
-  /// [N], below `clusters` or kNoCluster. A cluster without members is at distance 1 from all. Sum over
-  /// members j of G(i, j) is what request i and the sum of the cluster have in common, so this costs N^2
-  /// additions whatever the dimension of a signature.
-  virtual Result<Eigen::MatrixXd> distances_to_centroids(std::span<const std::uint32_t> cluster_of,
-                                                         std::uint32_t clusters) const = 0;
+  /// [N], below `clusters` or kNoCluster. A cluster without members is at distance 1 from all.
+  Result<Eigen::MatrixXd> distances_to_centroids(std::span<const std::uint32_t> cluster_of,
+                                                 std::uint32_t clusters) const;
+
+ private:
+  /// Inner products of each request with the sum of each cluster's members, [N][K]: for request i the sum of
+  /// G(i, j) over the members j. N^2 additions, whatever the dimension of a signature.
+  virtual Result<Eigen::MatrixXd> products_with_sums(std::span<const std::uint32_t> cluster_of,
+                                                     std::uint32_t clusters) const = 0;
 };
 
 }  // namespace eldr::calibrator

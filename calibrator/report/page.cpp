@@ -67,14 +67,6 @@ std::string warning_markup(const std::vector<std::string>& warnings) {
   return markup + "</ul></section>\n";
 }
 
-std::string layer_text(const std::vector<std::int32_t>& layers) {
-  std::string text;
-  for (const std::int32_t layer : layers) {
-    text += (text.empty() ? "" : ", ") + std::to_string(layer);
-  }
-  return text;
-}
-
 html::Table facts(const Analysis& analysis) {
   html::Table table{"What was fitted", {"Fact", "Value"}, {}};
   const auto add = [&](std::string name, std::string value) {
@@ -83,7 +75,7 @@ html::Table facts(const Analysis& analysis) {
   add("Model", analysis.model);
   add("Experts", fmt::format("{} a layer, {} a token", analysis.experts, analysis.top_k));
   add("MoE layers", std::to_string(analysis.model_layers));
-  add("Layers kept, in the order chosen", layer_text(analysis.layers_kept));
+  add("Layers kept, in the order chosen", fmt::format("{}", fmt::join(analysis.layers_kept, ", ")));
   add("Transform", analysis.transform);
   add("Clusters", std::to_string(analysis.clusters()));
   add("Requests", svg::grouped(analysis.requests));

@@ -2,10 +2,10 @@
 #include "calibrator/report/placement_file.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <nlohmann/json.hpp>
 
+#include "calibrator/report/rounded.h"
 #include "lib/signature/safetensors.h"
 
 namespace eldr::calibrator {
@@ -25,8 +25,6 @@ std::vector<std::size_t> physical_to_logical(std::span<const std::int16_t> rank_
   }
   return slots;
 }
-
-double rounded(double value) { return std::round(value * 1e6) / 1e6; }
 
 }  // namespace
 

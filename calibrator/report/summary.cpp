@@ -9,32 +9,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "calibrator/fit/selection_record.h"
+#include "calibrator/report/rounded.h"
 
 namespace eldr::calibrator {
 namespace {
 
 using nlohmann::json;
-
-/// Six decimals: what a correlation of thousands of requests is good for.
-double rounded(double value) { return std::round(value * 1e6) / 1e6; }
-
-template <class Number>
-std::string joined(const std::vector<Number>& numbers, const char* separator) {
-  std::string text;
-  for (const Number number : numbers) {
-    text += (text.empty() ? "" : separator);
-    text += std::to_string(number);
-  }
-  return text;
-}
-
-std::vector<std::uint32_t> sizes_of(const signature::CentroidSet& set) {
-  std::vector<std::uint32_t> sizes(set.clusters(), 0);
-  for (const std::uint32_t cluster : set.assignment) {
-    ++sizes[cluster];
-  }
-  return sizes;
-}
 
 std::map<std::string, std::size_t> label_counts(const signature::Trace& trace) {
   std::map<std::string, std::size_t> counts;
@@ -123,7 +103,7 @@ json describe(const signature::CentroidSet& set) {
   out["tau"] = set.tau;
   out["seed"] = set.seed;
   out["fitHash"] = set.fit_hash;
-  out["clusterSizes"] = sizes_of(set);
+  out["clusterSizes"] = set.cluster_sizes();
   out["placement"] = !set.placement.empty();
   for (const auto& [name, value] : set.best_similarity_quantiles) {
     out["bestSimilarity"][name] = rounded(value);
@@ -172,7 +152,7 @@ std::string text_of(const signature::CentroidSet& set) {
       fmt::format("model             {} (top {} of {} experts)\n", set.model, set.top_k, set.spec.experts);
   text += fmt::format("requests          {}\n", set.requests());
   text += fmt::format("transform         {}\n", name_of(set.spec.transform));
-  text += fmt::format("layers kept       {}: {}\n", set.spec.layers.size(), joined(set.spec.layers, ", "));
+  text += fmt::format("layers kept       {}: {}\n", set.spec.layers.size(), fmt::join(set.spec.layers, ", "));
   text += fmt::format("rho               {:.4f} at these layers, {:.4f} with all layers", set.rho,
                       set.rho_all_layers);
   if (const auto held_out = set.extra.find("held_out_rho"); held_out != set.extra.end()) {
@@ -182,7 +162,8 @@ std::string text_of(const signature::CentroidSet& set) {
   if (const auto selection = selection_record_of(set).value_or(std::nullopt)) {
     text += text_of(*selection);
   }
-  text += fmt::format("clusters          {}, sizes {}\n", set.clusters(), joined(sizes_of(set), " "));
+  text +=
+      fmt::format("clusters          {}, sizes {}\n", set.clusters(), fmt::join(set.cluster_sizes(), " "));
   text += fmt::format("best similarity   ");
   for (const auto& [name, value] : set.best_similarity_quantiles) {
     text += fmt::format("{} {:.3f}  ", name, value);
@@ -251,7 +232,7 @@ std::string text_of(const signature::Trace& trace) {
   text +=
       fmt::format("model             {} (top {} of {} experts)\n", trace.model, trace.top_k, trace.experts);
   text += fmt::format("requests          {}\n", trace.requests());
-  text += fmt::format("layers            {}: {}\n", trace.layers.size(), joined(trace.layers, ", "));
+  text += fmt::format("layers            {}: {}\n", trace.layers.size(), fmt::join(trace.layers, ", "));
   text += fmt::format("prompt tokens     {} (per request {} … {} … {})\n", prompt.sum, prompt.smallest,
                       prompt.median, prompt.largest);
   text += fmt::format("decode tokens     {} (per request {} … {} … {})\n", decode.sum, decode.smallest,

@@ -8,6 +8,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "calibrator/report/charts/words.h"
+#include "calibrator/report/rounded.h"
 #include "calibrator/report/svg/markup.h"
 
 namespace eldr::calibrator {
@@ -15,10 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Six decimals; null for what is not a number.
-json rounded(double value) {
-  return std::isfinite(value) ? json(std::round(value * 1e6) / 1e6) : json(nullptr);
-}
+/// Null for what is not a number.
+json number(double value) { return std::isfinite(value) ? json(rounded(value)) : json(nullptr); }
 
 template <class Matrix>
 json rows_of(const Matrix& matrix) {
@@ -26,7 +25,7 @@ json rows_of(const Matrix& matrix) {
   for (Eigen::Index r = 0; r < matrix.rows(); ++r) {
     json row = json::array();
     for (Eigen::Index c = 0; c < matrix.cols(); ++c) {
-      row.push_back(rounded(static_cast<double>(matrix(r, c))));
+      row.push_back(number(static_cast<double>(matrix(r, c))));
     }
     rows.push_back(std::move(row));
   }
@@ -36,32 +35,32 @@ json rows_of(const Matrix& matrix) {
 json to_json(const SelectionRecord& selection) {
   json rhos = json::array();
   for (const double rho : selection.rhos) {
-    rhos.push_back(rounded(rho));
+    rhos.push_back(number(rho));
   }
   json out = {{"layerOrder", selection.layers}, {"layerRhos", std::move(rhos)}};
   for (const HeldOutRho& measured : selection.held_out) {
-    out["heldOutRhos"][measured.transform] = rounded(measured.rho);
+    out["heldOutRhos"][measured.transform] = number(measured.rho);
   }
   return out;
 }
 
 json to_json(const BatchStatistics& statistics) {
-  return {{"mean", rounded(statistics.mean)},
-          {"p10", rounded(statistics.low)},
-          {"p90", rounded(statistics.high)},
-          {"standardError", rounded(statistics.error)}};
+  return {{"mean", number(statistics.mean)},
+          {"p10", number(statistics.low)},
+          {"p90", number(statistics.high)},
+          {"standardError", number(statistics.error)}};
 }
 
 json to_json(const BatchExperts& at) {
   return {{"batch", at.batch},
           {"mixed", to_json(at.mixed)},
           {"oneCluster", to_json(at.local)},
-          {"saving", rounded(at.saving)},
-          {"savingStandardError", rounded(at.saving_error)}};
+          {"saving", number(at.saving)},
+          {"savingStandardError", number(at.saving_error)}};
 }
 
 json to_json(const BandAtTau& at) {
-  return {{"tau", rounded(at.tau)}, {"mean", rounded(at.mean)}, {"p10", at.low}, {"p90", at.high}};
+  return {{"tau", number(at.tau)}, {"mean", number(at.mean)}, {"p10", at.low}, {"p90", at.high}};
 }
 
 json to_json(const BandWidths& bands) {
@@ -86,11 +85,11 @@ json to_json(const LabelSimilarity& similarity) {
           {"meanCosine", rows_of(similarity.cosine)},
           {"counts", rows_of(similarity.counts)},
           {"clusterOrder", similarity.cluster_order},
-          {"mainLabelShare", rounded(similarity.main_label_share)}};
+          {"mainLabelShare", number(similarity.main_label_share)}};
 }
 
 json to_json(const RequestMap& map) {
-  return {{"varianceShares", {rounded(map.shares[0]), rounded(map.shares[1])}},
+  return {{"varianceShares", {number(map.shares[0]), number(map.shares[1])}},
           {"requests", map.requests},
           {"points", rows_of(map.points)},
           {"centroids", rows_of(map.centroids)}};
@@ -159,19 +158,19 @@ json to_json(const Analysis& analysis) {
               {"layers", analysis.layers_kept},
               {"clusters", analysis.clusters()},
               {"transform", analysis.transform},
-              {"rho", rounded(analysis.rho)},
-              {"rhoAllLayers", rounded(analysis.rho_all_layers)},
-              {"spread", rounded(analysis.spread)},
+              {"rho", number(analysis.rho)},
+              {"rhoAllLayers", number(analysis.rho_all_layers)},
+              {"spread", number(analysis.spread)},
               {"seed", analysis.seed},
               {"fitHash", analysis.fit_hash},
               {"placement", analysis.placement},
-              {"nearestShare", rounded(analysis.nearest_share)},
+              {"nearestShare", number(analysis.nearest_share)},
               {"warnings", analysis.warnings}};
   if (analysis.held_out_rho) {
-    out["heldOutRho"] = rounded(*analysis.held_out_rho);
+    out["heldOutRho"] = number(*analysis.held_out_rho);
   }
   if (analysis.label_gap) {
-    out["labelGap"] = rounded(*analysis.label_gap);
+    out["labelGap"] = number(*analysis.label_gap);
   }
   if (analysis.selection) {
     out["selection"] = to_json(*analysis.selection);

@@ -300,10 +300,15 @@ std::size_t layers_that_fit(std::size_t file, std::size_t layers, std::size_t la
 
 }  // namespace
 
+std::vector<std::uint32_t> CentroidSet::cluster_sizes() const {
+  std::vector<std::uint32_t> sizes(clusters(), 0);
+  for (const std::uint32_t cluster : assignment) ++sizes[cluster];
+  return sizes;
+}
+
 double CentroidSet::max_cluster_share() const {
   if (assignment.empty()) return 0;
-  std::vector<std::size_t> sizes(clusters(), 0);
-  for (const std::uint32_t cluster : assignment) ++sizes[cluster];
+  const std::vector<std::uint32_t> sizes = cluster_sizes();
   return static_cast<double>(*std::max_element(sizes.begin(), sizes.end())) /
          static_cast<double>(assignment.size());
 }

@@ -37,6 +37,8 @@ struct CentroidSet {
 
   std::uint32_t clusters() const { return static_cast<std::uint32_t>(centroids.rows()); }
   std::uint32_t requests() const { return static_cast<std::uint32_t>(assignment.size()); }
+  /// Calibration requests of each cluster [K].
+  std::vector<std::uint32_t> cluster_sizes() const;
   /// Largest cluster's share of the requests, 0..1.
   double max_cluster_share() const;
 };

@@ -14,7 +14,6 @@ namespace eldr::signature {
 namespace {
 
 constexpr const char* kFormat = "eldr-trace/1";
-constexpr std::size_t kMaxFile = 8ULL << 30U;
 constexpr std::size_t kMaxRequests = 1U << 24U;
 constexpr std::size_t kNarrowExperts = 256;  ///< expert ids below it fit U8
 
@@ -289,7 +288,7 @@ Result<std::vector<std::byte>> serialize_trace(const Trace& trace) {
 }
 
 Result<Trace> load_trace(const std::string& path) {
-  const auto bytes = read_file(path, kMaxFile);
+  const auto bytes = read_file(path, kMaxTraceFile);
   if (!bytes) return failure(bytes.error());
   auto trace = parse_trace(*bytes);
   if (!trace) return failure(trace.error().with_context(path));

@@ -3,6 +3,7 @@
 // docs/reference/formats.md).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -11,6 +12,9 @@
 #include "lib/base/status.h"
 
 namespace eldr::signature {
+
+/// Largest file.
+inline constexpr std::size_t kMaxTraceFile = 8ULL << 30U;
 
 /// Shapes: N requests, L MoE layers, E experts. Memory 8*N*L*E bytes for the counts.
 struct Trace {
@@ -34,7 +38,7 @@ struct Trace {
 
 Result<Trace> parse_trace(std::span<const std::byte> bytes);
 Result<std::vector<std::byte>> serialize_trace(const Trace& trace);
-/// At most 8 GiB.
+/// At most kMaxTraceFile bytes.
 Result<Trace> load_trace(const std::string& path);
 Status save_trace(const std::string& path, const Trace& trace);
 

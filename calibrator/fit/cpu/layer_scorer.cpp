@@ -7,6 +7,7 @@
 
 #include "calibrator/fit/cpu/pair_grams.h"
 #include "calibrator/fit/cpu/rho_bounds.h"
+#include "calibrator/fit/inverse_lengths.h"
 #include "calibrator/fit/pairs.h"
 #include "calibrator/fit/parallel.h"
 #include "calibrator/fit/ranks.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrator/fit/cpu/pair_grams.h"
 
-#include <cmath>
-
 #include "calibrator/fit/cpu/gram_tile.h"
 #include "calibrator/fit/pairs.h"
 
@@ -54,13 +52,6 @@ SummedGram summed_gram(const LayerFeatures& features, unsigned threads) {
     }
   });
   return sums;
-}
-
-std::vector<double> inverse_lengths(std::span<const double> squares) {
-  std::vector<double> inverse(squares.size());
-  std::transform(squares.begin(), squares.end(), inverse.begin(),
-                 [](double square) { return square > 0 ? 1.0 / std::sqrt(square) : 0.0; });
-  return inverse;
 }
 
 }  // namespace eldr::calibrator::cpu

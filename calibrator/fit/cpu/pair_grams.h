@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "calibrator/fit/features.h"
@@ -24,8 +23,5 @@ struct SummedGram {
   std::vector<double> diagonal;  ///< [request]
 };
 SummedGram summed_gram(const LayerFeatures& features, unsigned threads);
-
-/// 1 / length of each request from its squared length, 0 for a zero vector.
-std::vector<double> inverse_lengths(std::span<const double> squares);
 
 }  // namespace eldr::calibrator::cpu

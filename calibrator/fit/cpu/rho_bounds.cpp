@@ -5,11 +5,10 @@
 #include <bit>
 #include <cmath>
 
+#include "calibrator/fit/rank_sums.h"
+
 namespace eldr::calibrator::cpu {
 namespace {
-
-__extension__ using Wide = unsigned __int128;
-__extension__ using SignedWide = __int128;
 
 constexpr std::size_t kFewestBuckets = 1024;
 constexpr std::size_t kMostBuckets = 65536;  // stay in the second-level cache
@@ -86,9 +85,7 @@ RhoBounds BucketedRanks::bounds(const RankedTarget& target) const {
   if (least_squares <= kSlackOfSquares * most_squares || target.sum_of_squares <= 0) {
     return {-1, 1};
   }
-  const Wide mean_products = static_cast<Wide>(n + 1) * (n + 1) * n;
-  const auto covariance =
-      static_cast<double>(static_cast<SignedWide>(products) - static_cast<SignedWide>(mean_products));
+  const double covariance = about_the_mean(products, n);
   const double target_within =
       std::max(0.0, target.sum_of_squares - target_between) + kSlackOfSquares * target.sum_of_squares;
   const double error = std::sqrt(unknown * target_within);

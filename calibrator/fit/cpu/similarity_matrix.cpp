@@ -44,27 +44,12 @@ class CpuSimilarityMatrix final : public SimilarityMatrix {
     return {};
   }
 
-  Result<Eigen::MatrixXd> distances_to_centroids(std::span<const std::uint32_t> cluster_of,
-                                                 std::uint32_t clusters) const override {
-    Eigen::MatrixXd common = products_with_sums(cluster_of, clusters);
-    Eigen::VectorXd squares = Eigen::VectorXd::Zero(clusters);
-    for (std::size_t i = 0; i < cluster_of.size(); ++i) {
-      if (cluster_of[i] != kNoCluster) {
-        squares[cluster_of[i]] += common(static_cast<Eigen::Index>(i), cluster_of[i]);
-      }
-    }
-    const Eigen::VectorXd inverse = squares.cwiseMax(kTiny).cwiseSqrt().cwiseInverse();
-    return (1.0 - (common * inverse.asDiagonal()).array()).matrix();
-  }
-
  private:
-  static constexpr double kTiny = 1e-300;
   /// The sums of a block of columns stay in the second-level cache while the members' rows go by.
   static constexpr Eigen::Index kBlock = 512;
 
-  /// [N][K]: inner products of each request with the sum of each cluster.
-  Eigen::MatrixXd products_with_sums(std::span<const std::uint32_t> cluster_of,
-                                     std::uint32_t clusters) const {
+  Result<Eigen::MatrixXd> products_with_sums(std::span<const std::uint32_t> cluster_of,
+                                             std::uint32_t clusters) const override {
     const Eigen::Index n = gram_.rows();
     Eigen::MatrixXd common = Eigen::MatrixXd::Zero(n, clusters);
     for (Eigen::Index first = 0; first < n; first += kBlock) {

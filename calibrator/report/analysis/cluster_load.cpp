@@ -5,11 +5,8 @@ namespace eldr::calibrator {
 
 ClusterLoad cluster_load(const FittedTrace& fitted) {
   const std::uint32_t clusters = fitted.set.clusters();
-  ClusterLoad load{std::vector<std::uint32_t>(clusters, 0), std::vector<std::uint32_t>(clusters, 0),
+  ClusterLoad load{fitted.set.cluster_sizes(), std::vector<std::uint32_t>(clusters, 0),
                    (fitted.set.requests() + clusters - 1) / clusters};
-  for (const std::uint32_t cluster : fitted.set.assignment) {
-    ++load.assigned[cluster];
-  }
   for (const std::size_t r : fitted.directed) {
     Eigen::Index nearest = 0;
     fitted.similarities.row(static_cast<Eigen::Index>(r)).maxCoeff(&nearest);

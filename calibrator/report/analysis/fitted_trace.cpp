@@ -6,6 +6,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "calibrator/fit/features.h"
+#include "calibrator/fit/indices.h"
 
 namespace eldr::calibrator {
 namespace {
@@ -62,19 +63,13 @@ RowMatrixF signatures_of(const Trace& trace, const CentroidSet& set, const std::
   for (std::size_t s = 0; s < layers.size(); ++s) {
     idf.row(static_cast<Eigen::Index>(layers[s])) = set.spec.idf.row(static_cast<Eigen::Index>(s));
   }
-  std::vector<std::size_t> requests(trace.requests());
-  for (std::size_t r = 0; r < requests.size(); ++r) {
-    requests[r] = r;
-  }
-  return unit_signatures(prefill_features(trace, requests, layers, set.spec.transform, idf));
+  return unit_signatures(
+      prefill_features(trace, indices_below(trace.requests()), layers, set.spec.transform, idf));
 }
 
 /// Each centroid is the direction of the sum of its requests' signatures.
 Status check_means(const CentroidSet& set, const RowMatrixF& signatures) {
-  Eigen::MatrixXd sums = Eigen::MatrixXd::Zero(set.centroids.rows(), set.centroids.cols());
-  for (std::size_t r = 0; r < set.assignment.size(); ++r) {
-    sums.row(set.assignment[r]) += signatures.row(static_cast<Eigen::Index>(r)).cast<double>();
-  }
+  const Eigen::MatrixXd sums = cluster_sums(signatures, set.assignment, set.clusters());
   for (Eigen::Index cluster = 0; cluster < sums.rows(); ++cluster) {
     const double length = sums.row(cluster).norm();
     const double cosine =
