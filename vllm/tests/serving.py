@@ -19,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import asking
+
 PLUGIN = ("--scheduler-cls", "eldr_vllm.scheduler.EldrScheduler")
 """Half of the line that switches counting on; transfer_config() is the other."""
 HANDED_OVER: dict[str, Any] = {
@@ -182,30 +184,14 @@ class Server:
     def post(
         self, path: str, body: dict[str, Any], timeout: float = 120, headers: dict[str, str] | None = None
     ) -> dict[str, Any]:
-        request = urllib.request.Request(
-            self.url + path,
-            json.dumps(body).encode(),
-            {"Content-Type": "application/json", **(headers or {})},
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=timeout) as response:
-                answer: dict[str, Any] = json.load(response)
-                return answer
-        except urllib.error.HTTPError as error:
-            raise RuntimeError(f"{error.code}: {error.read().decode(errors='replace')}") from None
+        return asking.post(self.url + path, body, timeout, headers)[0]
 
     def get(self, path: str) -> str:
-        with urllib.request.urlopen(self.url + path, timeout=10) as response:
-            text: str = response.read().decode()
-            return text
+        return asking.get(self.url + path)
 
     def metric(self, name: str) -> float:
         """The sum of a metric's samples."""
-        return sum(
-            float(line.rsplit(" ", 1)[1])
-            for line in self.get("/metrics").splitlines()
-            if line.startswith((name + "{", name + " "))
-        )
+        return asking.metric(self.url, name)
 
     def prefill(
         self, prompt: Sequence[int], layers: Sequence[int] | None = None, max_tokens: int = 1, **more: Any

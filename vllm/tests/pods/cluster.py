@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,16 +92,6 @@ class Cluster:
             file.write_text(self.kubectl(*arguments))
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             file.write_text(str(error))
-
-
-def wait_for(what: str, condition: Callable[[], Any], seconds: float, every: float = 2) -> float:
-    """Waits until `condition` returns something true; the seconds that it took."""
-    begin = time.monotonic()
-    while not condition():
-        if time.monotonic() - begin > seconds:
-            raise TimeoutError(f"not within {seconds:.0f} s: {what}")
-        time.sleep(every)
-    return time.monotonic() - begin
 
 
 def is_ready(pod: Object) -> bool:

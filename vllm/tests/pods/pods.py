@@ -7,18 +7,16 @@ import argparse
 import json
 import signal
 import sys
-import time
-import traceback
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import asking
 import objects
-from cluster import NAMESPACE, ROOT, TOOLS, Cluster, Object, is_ready, run, wait_for
+from cluster import NAMESPACE, ROOT, TOOLS, Cluster, Object, is_ready, run
 from corpus import prompts
+from steps import Skipped, run_steps, total, wait_for
 
 ANSWER_TOKENS = 24
 SAMPLE_SIZE = 40
@@ -26,26 +24,13 @@ MEMORY_OF_A_WORKER_MIB = 3500
 START_SECONDS = 600
 
 
-def post(url: str, body: Object, timeout: float = 180) -> tuple[Object, dict[str, str]]:
-    request = urllib.request.Request(
-        url, json.dumps(body).encode(), {"Content-Type": "application/json", "X-Eldr-Debug": "1"}
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=timeout) as response:
-            return json.load(response), {k.lower(): v for k, v in response.headers.items()}
-    except urllib.error.HTTPError as error:
-        raise RuntimeError(f"{error.code}: {error.read().decode(errors='replace')}") from None
+def address(pod: Object) -> str:
+    return f"http://{pod['status']['podIP']}:8000"
 
 
 def metric(pod: Object, name: str) -> float:
     """The sum of a metric's samples of a worker."""
-    with urllib.request.urlopen(address(pod) + "/metrics", timeout=20) as response:
-        lines = response.read().decode().splitlines()
-    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith((name + "{", name + " ")))
-
-
-def address(pod: Object) -> str:
-    return f"http://{pod['status']['podIP']}:8000"
+    return asking.metric(address(pod), name, timeout=20)
 
 
 def available_mib() -> int:
@@ -53,10 +38,6 @@ def available_mib() -> int:
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) // 1024
     raise RuntimeError("/proc/meminfo has no MemAvailable")
-
-
-class Skipped(Exception):
-    """Why a check cannot be made here."""
 
 
 class System:
@@ -72,18 +53,12 @@ class System:
         self.service = ""
 
     # ------------------------------------------------------------ what is asked
-    def completion(self, prompt: str) -> Object:
-        return {
-            "model": objects.MODEL_NAME,
-            "prompt": prompt,
-            "max_tokens": ANSWER_TOKENS,
-            "temperature": 0,
-            "ignore_eos": True,
-            "return_token_ids": True,
-        }
+    def ask(self, url: str, prompt: str) -> tuple[Object, dict[str, str]]:
+        body = asking.completion(objects.MODEL_NAME, prompt, ANSWER_TOKENS)
+        return asking.post(url + "/v1/completions", body, 180, asking.DEBUG)
 
     def through_service(self, index: int) -> dict[str, str]:
-        answer, headers = post(self.service + "/v1/completions", self.completion(self.asked[index]))
+        answer, headers = self.ask(self.service, self.asked[index])
         choice = answer["choices"][0]
         same = choice["token_ids"] == self.reference[index]
         assert same, f"prompt {index}: another answer: {choice['text']!r}"
@@ -153,7 +128,7 @@ class System:
         seconds = wait_for("a single vLLM that is Ready", lambda: self.pods("single"), START_SECONDS)
         (pod,) = self.pods("single")
         for prompt in self.asked:
-            answer, _ = post(address(pod) + "/v1/completions", self.completion(prompt))
+            answer, _ = self.ask(address(pod), prompt)
             self.reference.append(answer["choices"][0]["token_ids"])
         self.cluster.kubectl("delete", "pod", "single", "--grace-period=0", "--force")
         assert all(len(ids) == ANSWER_TOKENS for ids in self.reference)
@@ -254,29 +229,12 @@ def check_all(system: System) -> int:
         system.a_decode_pod_dies_and_its_cluster_id_is_taken_over,
         system.a_pod_that_is_scaled_away_ends_when_it_is_idle,
     ]
-    passed = failed = skipped = 0
-    steps = [*needed, *checks]
-    for step in steps:
-        name = step.__name__.replace("_", " ")
-        begin = time.monotonic()
-        try:
-            said = step()
-            passed += 1
-            print(f"passed: {name} ({time.monotonic() - begin:.0f} s): {said}", flush=True)
-        except Skipped as reason:
-            skipped += 1
-            print(f"skipped: {name}: {reason}", flush=True)
-        except Exception:
-            failed += 1
-            print(f"FAILED: {name} ({time.monotonic() - begin:.0f} s)\n{traceback.format_exc()}", flush=True)
-            if step in needed:
-                skipped += len(steps) - passed - failed - skipped
-                break
-    if failed:
+    results = run_steps(needed, checks)
+    if results["FAILED"]:
         system.cluster.save_evidence(system.work)
     print(f"logs: {system.work}")
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
+    print(total(results))
+    return 1 if results["FAILED"] else 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

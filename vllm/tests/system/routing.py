@@ -11,13 +11,13 @@ import signal
 import subprocess
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import asking
 from serving import free_port, tied_to_us
 
 Headers = dict[str, str]
@@ -64,9 +64,7 @@ class Router:
         self.stop()
 
     def admin(self, path: str) -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin_port}{path}", timeout=10) as response:
-            text: str = response.read().decode()
-            return text
+        return asking.get(f"http://127.0.0.1:{self.admin_port}{path}")
 
     def samples(self, name: str) -> dict[str, float]:
         """A metric's samples by their labels, which look like `path="/v1/completions",code="200"`."""
@@ -74,16 +72,7 @@ class Router:
         return {labels: float(value) for labels, value in found}
 
     def post(self, path: str, body: dict[str, Any], timeout: float = 300) -> tuple[dict[str, Any], Headers]:
-        request = urllib.request.Request(
-            self.url + path,
-            json.dumps(body).encode(),
-            {"Content-Type": "application/json", "X-Eldr-Debug": "1"},
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=timeout) as response:
-                return json.load(response), {k.lower(): v for k, v in response.headers.items()}
-        except urllib.error.HTTPError as error:
-            raise RuntimeError(f"{error.code}: {error.read().decode(errors='replace')}") from None
+        return asking.post(self.url + path, body, timeout, asking.DEBUG)
 
     def open(self, path: str, body: dict[str, Any]) -> http.client.HTTPConnection:
         """A request whose answer the caller reads, or does not wait for."""
@@ -92,7 +81,7 @@ class Router:
             "POST",
             path,
             json.dumps(body),
-            {"Content-Type": "application/json", "X-Eldr-Debug": "1"},
+            {"Content-Type": "application/json", **asking.DEBUG},
         )
         return connection
 

@@ -13,9 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-import traceback
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from typing import Any
 import numpy as np
 from safetensors import safe_open
 
+import asking
 from corpus import prompts
 from eldr_vllm import wire
 from routing import Headers, HeldPrefill, Router
@@ -36,6 +35,7 @@ from serving import (
     transfer_config,
 )
 from similarity import Centroids
+from steps import Skipped, run_steps, total, wait_for
 
 ANSWER_TOKENS = 24
 LEASE_SECONDS = 6
@@ -43,12 +43,10 @@ CONTEXT = 1024
 TAU = 0.1
 CALIBRATED, ASKED, HELD_OUT = 60, 12, 40
 DRAWS = 2000
+EVERY = 0.5
+"""Seconds between two looks at what is waited for."""
 NEAR_TIES = 8
 """How far two engines' counts of a prompt may be apart: 2 for each choice between nearly equal experts."""
-
-
-class Skipped(Exception):
-    """Why a check cannot be made here."""
 
 
 class System:
@@ -75,14 +73,7 @@ class System:
 
     # ------------------------------------------------------------ requests
     def completion(self, prompt: str, tokens: int = ANSWER_TOKENS) -> dict[str, Any]:
-        return {
-            "model": "tiny",
-            "prompt": prompt,
-            "max_tokens": tokens,
-            "temperature": 0,
-            "ignore_eos": True,
-            "return_token_ids": True,
-        }
+        return asking.completion("tiny", prompt, tokens)
 
     def chat(self) -> dict[str, Any]:
         return {
@@ -122,7 +113,9 @@ class System:
         return sum(s.metric("vllm:nixl_xfer_time_seconds_count") for s in self.decode)
 
     def no_blocks_held(self, seconds: float = 90) -> float:
-        return until(lambda: self.prefill.metric("vllm:kv_cache_usage_perc") == 0, seconds)
+        return wait_for(
+            "no blocks are held", lambda: self.prefill.metric("vllm:kv_cache_usage_perc") == 0, seconds, EVERY
+        )
 
     # ------------------------------------------------------------ steps
     def calibrate_on_a_real_engine(self) -> str:
@@ -328,7 +321,12 @@ class System:
             share = self.prefill.metric("vllm:kv_cache_usage_perc")
             assert share > 0, "no blocks are held after a prefill leg"
             connection.close()
-            until(lambda: sum(router.samples("eldr_router_client_gone_total").values()) == 1, 30)
+            wait_for(
+                "the router notices that the client has gone",
+                lambda: sum(router.samples("eldr_router_client_gone_total").values()) == 1,
+                30,
+                EVERY,
+            )
             held.release()
             seconds = self.no_blocks_held()
             assert sum(router.samples("eldr_router_decisions_total").values()) == 0, "a decode leg followed"
@@ -342,7 +340,12 @@ class System:
             time.sleep(0.05 * index)
             connection.close()
         seconds = self.no_blocks_held()
-        until(lambda: sum(s.metric("vllm:num_requests_running") for s in self.decode) == 0, 60)
+        wait_for(
+            "no request runs",
+            lambda: sum(s.metric("vllm:num_requests_running") for s in self.decode) == 0,
+            60,
+            EVERY,
+        )
         self.all_through_router()
         return f"6 clients; all blocks free after {seconds:.0f} s"
 
@@ -366,7 +369,12 @@ class System:
         assert {self.worker_of(h) for h in headers} == {1 - victim}
         self.decode[victim] = self._decode_worker(victim, port=dead.port)
         self.decode[victim].wait()
-        seconds = until(lambda: any(self.worker_of(h) == victim for h in self.all_through_router(8)), 120)
+        seconds = wait_for(
+            "the new worker is used",
+            lambda: any(self.worker_of(h) == victim for h in self.all_through_router(8)),
+            120,
+            EVERY,
+        )
         return f"no other request failed; the new worker is used {seconds:.0f} s after it is healthy"
 
     def router_metrics_tell_of_it(self) -> str:
@@ -382,15 +390,6 @@ class System:
         running = [getattr(self, "router", None), getattr(self, "prefill", None), *self.decode]
         with ThreadPoolExecutor() as pool:  # all at once: a worker takes up to 15 s
             list(pool.map(lambda part: part.stop(), filter(None, running)))
-
-
-def until(condition: Callable[[], bool], seconds: float) -> float:
-    """Waits for it; how long that took."""
-    begin = time.monotonic()
-    while not condition():
-        assert time.monotonic() - begin < seconds, f"not within {seconds} s"
-        time.sleep(0.5)
-    return time.monotonic() - begin
 
 
 def concentration(domains: list[str], workers: list[int]) -> float:
@@ -420,32 +419,13 @@ def main() -> int:
         system.a_decode_worker_dies_and_is_replaced,
         system.router_metrics_tell_of_it,
     ]
-    results: Counter[str] = Counter()
     try:
-        for check in needed + checks:
-            results[run(check)] += 1
-            if results["FAILED"] and check in needed:
-                break
+        results = run_steps(needed, checks)
     finally:
         system.stop()
-    # What could not be tried without the servers was not passed.
-    results["skipped"] += len(needed) + len(checks) - sum(results.values())
     print(f"logs: {given.work}")
-    print(f"{results['passed']} passed, {results['FAILED']} failed, {results['skipped']} skipped")
+    print(total(results))
     return 1 if results["FAILED"] else 0
-
-
-def run(check: Callable[[], str]) -> str:
-    begin = time.monotonic()
-    try:
-        said, result = check(), "passed"
-    except Skipped as reason:
-        said, result = str(reason), "skipped"
-    except Exception:
-        said, result = "\n" + traceback.format_exc(), "FAILED"
-    name = check.__name__.replace("_", " ")
-    print(f"{result}: {name} ({time.monotonic() - begin:.0f} s): {said}", flush=True)
-    return result
 
 
 if __name__ == "__main__":
