@@ -16,6 +16,16 @@ struct EasyDeleter {
   void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
 };
 using Easy = std::unique_ptr<CURL, EasyDeleter>;
+
+/// libcurl has no handle to give only where it has no memory, and does not say so.
+Easy new_handle() {
+  Easy handle(curl_easy_init());
+  if (!handle) {
+    throw std::bad_alloc();
+  }
+  return handle;
+}
+
 struct ListDeleter {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
@@ -76,9 +86,6 @@ class CurlTransport final : public HttpTransport {
  public:
   Result<HttpAnswer> send(const HttpCall& call) override {
     Easy handle = take();
-    if (!handle) {
-      return failure(Code::kResourceExhausted, "libcurl: no handle");
-    }
     auto answer = send_with(handle.get(), call);
     if (answer) {
       give_back(std::move(handle));  // its connection is kept; after an error it is not trusted
@@ -139,7 +146,7 @@ class CurlTransport final : public HttpTransport {
         return handle;
       }
     }
-    return Easy(curl_easy_init());
+    return new_handle();
   }
   void give_back(Easy handle) {
     const std::lock_guard lock(mutex_);
@@ -158,10 +165,7 @@ std::unique_ptr<HttpTransport> make_curl_transport() { return std::make_unique<C
 
 Download make_curl_download() {
   return [](const std::string& url, const ByteSink& sink, const std::stop_token& stop) -> Status {
-    const Easy handle(curl_easy_init());
-    if (!handle) {
-      return failure(Code::kResourceExhausted, "libcurl: no handle");
-    }
+    const Easy handle = new_handle();
     Transfer transfer{.sink = sink, .stop = stop};
     set_common(handle.get(), url, transfer);
     curl_easy_setopt(handle.get(), CURLOPT_FAILONERROR, 1L);
