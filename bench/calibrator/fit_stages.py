@@ -21,8 +21,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PYTHON = ROOT / "build/venv/bin/python3"
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import project_python  # noqa: E402
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -129,6 +129,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if PYTHON.exists() and Path(sys.prefix).resolve() != (ROOT / "build/venv").resolve():
-        os.execv(PYTHON, [str(PYTHON), *sys.argv])
+    project_python.use()
     sys.exit(main())

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expert-parallel placement: active experts on the fullest rank, by formula, by resampling, and against the optimum.
 
-    build/venv/bin/python bench/calibrator/placement.py [--calibrate build/bin/eldr-calibrate] [--trace TRACE]
+    bench/calibrator/placement.py [--calibrate build/bin/eldr-calibrate] [--trace TRACE]
 
 Half of the requests of a trace are fitted with `eldr-calibrate fit --ep-ranks R --placement-out`. The other half
 is held out: each goes to the cluster of its nearest centroid, as a router sends it, and decode batches are drawn
@@ -32,12 +32,15 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from safetensors import safe_open
-from safetensors.numpy import save_file
-from scipy.optimize import Bounds, LinearConstraint, milp
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import project_python  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parent))
+project_python.use()
+
+import numpy as np  # noqa: E402
+from safetensors import safe_open  # noqa: E402
+from safetensors.numpy import save_file  # noqa: E402
+from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: E402
 from traces import make_trace  # noqa: E402
 
 
