@@ -41,6 +41,17 @@ class Kubectl:
         args = ["get", kind, "-o", "json"] + (["-l", selector] if selector else [])
         return json.loads(self.run(*args))["items"]
 
+    def ready_pods(self, selector):
+        """Pods that take requests: neither ending nor unready."""
+        return [
+            pod
+            for pod in self.list("pods", selector)
+            if not pod["metadata"].get("deletionTimestamp")
+            and any(
+                c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", [])
+            )
+        ]
+
     def apply(self, text):
         return self.run("apply", "-f", "-", stdin=text)
 

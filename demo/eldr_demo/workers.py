@@ -11,16 +11,9 @@ class Workers:
 
     def pods(self):
         """Ready pods, by cluster id then name."""
-        ready = [
-            pod
-            for pod in self.kubectl.list("pods", self.selector)
-            if not pod["metadata"].get("deletionTimestamp")
-            and any(
-                c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", [])
-            )
-        ]
         return sorted(
-            ready, key=lambda pod: (cluster_id(pod) is None, cluster_id(pod) or 0, pod["metadata"]["name"])
+            self.kubectl.ready_pods(self.selector),
+            key=lambda pod: (cluster_id(pod) is None, cluster_id(pod) or 0, pod["metadata"]["name"]),
         )
 
     def stats(self):
