@@ -143,7 +143,8 @@ class Clusters {
                                 .nearest_share = statistics.nearest_share,
                                 .label_gap = result_.label_gap,
                                 .rho = result_.set.rho,
-                                .held_out_rho = result_.held_out_rho()})) {
+                                .held_out_rho = result_.held_out_rho(),
+                                .layer_rhos = result_.layer_rhos})) {
       result_.warnings.push_back(std::move(warning));
     }
     return {};

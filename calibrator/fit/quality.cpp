@@ -16,7 +16,8 @@ constexpr std::size_t kFewRequestsPerCluster = 10;
 constexpr std::uint32_t kShortDecode = 16;
 constexpr double kSmallLabelGap = 0.02;
 constexpr double kOverfit = 0.1;
-constexpr double kCrowded = 2.0;  ///< times the even share
+constexpr double kGivenUp = 0.05;  ///< rho that a limit on the layers costs
+constexpr double kCrowded = 2.0;   ///< times the even share
 
 double quantile(const std::vector<double>& sorted, double q) {
   const double position = q * static_cast<double>(sorted.size() - 1);
@@ -108,8 +109,8 @@ std::vector<std::string> calibration_warnings(const CalibrationFacts& facts) {
   const std::size_t wanted = std::max(kFewRequests, kFewRequestsPerCluster * clusters);
   if (n < wanted) {
     warnings.push_back(
-        fmt::format("{} calibration requests for {} clusters are few; {} or more give a steadier fit", n,
-                    clusters, wanted));
+        fmt::format("{} calibration requests for {} cluster{} are few; {} or more give a steadier fit", n,
+                    clusters, clusters == 1 ? "" : "s", wanted));
   }
   std::vector<std::uint32_t> decode = facts.trace.decode_tokens;
   std::nth_element(decode.begin(), decode.begin() + static_cast<std::ptrdiff_t>(n / 2), decode.end());
@@ -146,6 +147,11 @@ std::vector<std::string> calibration_warnings(const CalibrationFacts& facts) {
     warnings.push_back(fmt::format(
         "rho is {:.4f} on the calibration requests and {:.4f} on held-out ones: the layers fit the sample",
         facts.rho, *facts.held_out_rho));
+  }
+  if (const auto peak = std::max_element(facts.layer_rhos.begin(), facts.layer_rhos.end());
+      peak != facts.layer_rhos.end() && *peak - facts.rho > kGivenUp) {
+    warnings.push_back(fmt::format("rho is {:.4f} with the layers that max-layers allows and {:.4f} with {}",
+                                   facts.rho, *peak, peak - facts.layer_rhos.begin() + 1));
   }
   return warnings;
 }

@@ -39,6 +39,7 @@ struct CalibrationFacts {
   std::optional<double> label_gap;
   double rho = 0;
   std::optional<double> held_out_rho;
+  std::span<const double> layer_rhos;  ///< rho after each layer of the greedy order; empty: not known
 };
 /// Sentences for people, each with its numbers; none when all is well.
 std::vector<std::string> calibration_warnings(const CalibrationFacts& facts);

@@ -148,6 +148,22 @@ TEST(Fit, WarnsOfWhatAPersonShouldKnow) {
     mislabelled.labels[i] = i % 2 == 0 ? "a" : "b";
   }
   EXPECT_TRUE(has(*fit(mislabelled, {.clusters = 3}), "labels are not separated"));
+  EXPECT_TRUE(has(*fit(few, {.clusters = 1}), "for 1 cluster are few"));
+}
+
+TEST(Fit, WarnsOfALimitThatGivesUpMuch) {
+  const auto given_up = [](const FitResult& result) {
+    return std::count_if(result.warnings.begin(), result.warnings.end(), [](const std::string& text) {
+      return text.find("that max-layers allows") != std::string::npos;
+    });
+  };
+  const auto trace = samples::trace(11, {.requests = 90, .prompt_tokens = 10});
+  const auto all = fit(trace, {.clusters = 3});
+  const auto one = fit(trace, {.clusters = 3, .max_layers = 1});
+  ASSERT_TRUE(all && one);
+  ASSERT_GT(all->set.rho - one->set.rho, 0.1);
+  EXPECT_EQ(given_up(*all), 0);
+  EXPECT_EQ(given_up(*one), 1);
 }
 
 /// DeepSeek-V2-Lite, 213 requests of four tasks; the figures are those of an independent computation.

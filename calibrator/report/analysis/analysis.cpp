@@ -45,13 +45,15 @@ void judge(const FittedTrace& fitted, Analysis& analysis) {
   const SimilarityStatistics statistics = similarity_statistics(fitted.signatures, fitted.set.centroids);
   analysis.nearest_share = statistics.nearest_share;
   analysis.label_gap = label_gap(fitted.signatures, fitted.trace.labels);
+  const std::vector<double> rhos = analysis.selection ? analysis.selection->rhos : std::vector<double>{};
   analysis.warnings = calibration_warnings({.trace = fitted.trace,
                                             .cluster_sizes = analysis.load.assigned,
                                             .directionless = statistics.directionless,
                                             .nearest_share = statistics.nearest_share,
                                             .label_gap = analysis.label_gap,
                                             .rho = analysis.rho,
-                                            .held_out_rho = analysis.held_out_rho});
+                                            .held_out_rho = analysis.held_out_rho,
+                                            .layer_rhos = rhos});
 }
 
 }  // namespace
