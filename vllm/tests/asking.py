@@ -6,10 +6,17 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterable
 from typing import Any
 
 DEBUG = {"X-Eldr-Debug": "1"}
 """Asks eldr-router to say in its headers what it decided."""
+
+TWO_BEST = {"logprobs": 2, "return_tokens_as_token_ids": True}
+CHAT_TWO_BEST = {"logprobs": True, "top_logprobs": 2}
+"""What a request adds so that its answer says how close the next best token was."""
+NEAR_TIE = 1e-3
+"""Log probabilities of the same token by servers that batch differently are some 1e-5 apart in float32."""
 
 
 def post(
@@ -48,3 +55,29 @@ def completion(model: str, prompt: str, tokens: int) -> dict[str, Any]:
         "ignore_eos": True,
         "return_token_ids": True,
     }
+
+
+def clear_answers(
+    ask: Callable[[str], dict[str, Any]], prompts: Iterable[str], count: int
+) -> list[tuple[str, dict[str, Any]]]:
+    """The first `count` prompts whose greedy answers (`ask` gives a choice) have no near tie, with the
+    answers: servers that batch differently may part at one. Ask with TWO_BEST."""
+    found = []
+    for prompt in prompts:
+        choice = ask(prompt)
+        if _closest(choice) >= NEAR_TIE:
+            found.append((prompt, choice))
+        if len(found) == count:
+            return found
+    raise AssertionError(f"{len(found)} of the prompts have answers without near ties, {count} are needed")
+
+
+def _closest(choice: dict[str, Any]) -> float:
+    """The least difference in log probability between the best token and the next, of an answer's tokens."""
+    said = choice["logprobs"]
+    if "top_logprobs" in said:
+        tokens: list[list[float]] = [list(best.values()) for best in said["top_logprobs"]]
+    else:  # a chat
+        tokens = [[best["logprob"] for best in token["top_logprobs"]] for token in said["content"]]
+    ordered = [sorted(best, reverse=True) for best in tokens]
+    return min(first - second for first, second, *_ in ordered)

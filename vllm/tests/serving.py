@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -67,11 +68,23 @@ def transfer_config(config: dict[str, Any]) -> tuple[str, str]:
     return "--kv-transfer-config", json.dumps(config)
 
 
+_GIVEN: set[int] = set()
+
+
 def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port: int = s.getsockname()[1]
-        return port
+    """A port that nobody listens at, and that stays free for the half minute until its server listens: not
+    one that the kernel gives to outgoing connections, and not one that was given before."""
+    bounds = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+    ephemeral = range(int(bounds[0]), int(bounds[1]) + 1)
+    candidates = [port for port in range(10240, 65536) if port not in ephemeral and port not in _GIVEN]
+    random.shuffle(candidates)
+    for port in candidates or [0]:
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            found: int = s.getsockname()[1]
+            _GIVEN.add(found)
+            return found
+    raise OSError("no port is free")
 
 
 def tied_to_us() -> list[str]:

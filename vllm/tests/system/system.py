@@ -45,6 +45,8 @@ CALIBRATED, ASKED, HELD_OUT = 60, 12, 40
 DRAWS = 2000
 EVERY = 0.5
 """Seconds between two looks at what is waited for."""
+EDGE = 1e-5
+"""How near to the band's edge a similarity must be for rounding to decide."""
 NEAR_TIES = 8
 """How far two engines' counts of a prompt may be apart: 2 for each choice between nearly equal experts."""
 
@@ -62,8 +64,9 @@ class System:
             "".join(json.dumps({"prompt": r["prompt"], "label": r["label"]}) + "\n" for r in rows)
         )
         self.held_out = [row for row in prompts(3 * HELD_OUT, 777) if row["language"] == "en"][:HELD_OUT]
-        self.asked = [row["prompt"] for row in rows[:ASKED]]
-        self.messages = [{"role": "user", "content": "Explain how a binary heap works."}]
+        self.candidates = [row["prompt"] for row in rows]
+        self.asked: list[str] = []
+        self.question = ""
         self.centroids = work / "centroids.safetensors"
         self.reference: list[dict[str, Any]] = []
         self.chat_reference = ""
@@ -75,10 +78,10 @@ class System:
     def completion(self, prompt: str, tokens: int = ANSWER_TOKENS) -> dict[str, Any]:
         return asking.completion("tiny", prompt, tokens)
 
-    def chat(self) -> dict[str, Any]:
+    def chat(self, question: str) -> dict[str, Any]:
         return {
             "model": "tiny",
-            "messages": self.messages,
+            "messages": [{"role": "user", "content": question}],
             "max_completion_tokens": ANSWER_TOKENS,
             "temperature": 0,
         }
@@ -138,13 +141,27 @@ class System:
                 "fit", "--trace", str(trace), "--clusters", "2", "--transform", transform,
                 "--out", str(self.centroids), "--json",
             )  # fmt: skip
-            for prompt in self.asked:
-                self.reference.append(engine.post("/v1/completions", self.completion(prompt))["choices"][0])
-            chat = engine.post("/v1/chat/completions", self.chat())
-            self.chat_reference = chat["choices"][0]["message"]["content"]
+            self._ask_a_single_vllm(engine)
         assert all(len(r["token_ids"]) == ANSWER_TOKENS for r in self.reference)
         fit = json.loads(report)
         return f"{CALIBRATED} requests, rho {fit['rho']:.3f}"
+
+    def _ask_a_single_vllm(self, engine: Server) -> None:
+        def complete(prompt: str) -> dict[str, Any]:
+            body = {**self.completion(prompt), **asking.TWO_BEST}
+            choice: dict[str, Any] = engine.post("/v1/completions", body)["choices"][0]
+            return choice
+
+        def chat(question: str) -> dict[str, Any]:
+            body = {**self.chat(question), **asking.CHAT_TWO_BEST}
+            choice: dict[str, Any] = engine.post("/v1/chat/completions", body)["choices"][0]
+            return choice
+
+        answers = asking.clear_answers(complete, self.candidates, ASKED)
+        self.asked = [prompt for prompt, _ in answers]
+        self.reference = [choice for _, choice in answers]
+        ((self.question, answer),) = asking.clear_answers(chat, self.candidates, 1)
+        self.chat_reference = answer["message"]["content"]
 
     def _calibrate(self, *arguments: str) -> str:
         ran = subprocess.run(
@@ -221,9 +238,11 @@ class System:
                 abs(float(headers["x-eldr-similarity"]) - worked_out[chosen]),
                 abs(float(headers["x-eldr-best-similarity"]) - worked_out.max()),
             )
-            assert worked_out[chosen] >= worked_out.max() - TAU - 1e-4
-            band = int((worked_out >= worked_out.max() - TAU).sum())
-            assert int(headers["x-eldr-band"]) == band
+            band = int(headers["x-eldr-band"])
+            # The router works in single precision: a worker at the band's very edge may be in or out.
+            narrow, wide = (int((worked_out >= worked_out.max() - TAU + d).sum()) for d in (EDGE, -EDGE))
+            assert narrow <= band <= wide, f"a band of {band}, similarities {worked_out}"
+            assert worked_out[chosen] >= worked_out.max() - TAU - EDGE
             alone += band == 1
         assert off < 6e-4, f"similarities differ by {off}"  # the headers have three decimals
         return f"largest difference {off:.1e}; {alone} of {len(self.asked)} had one worker in the band"
@@ -294,12 +313,7 @@ class System:
         pieces = []
         usage = None
         stream = client.chat.completions.create(
-            model="tiny",
-            messages=self.messages,  # type: ignore[arg-type]
-            max_completion_tokens=ANSWER_TOKENS,
-            temperature=0,
-            stream=True,
-            stream_options={"include_usage": True},
+            **self.chat(self.question), stream=True, stream_options={"include_usage": True}
         )
         for chunk in stream:
             usage = chunk.usage or usage
@@ -382,7 +396,8 @@ class System:
         assert set(decisions) == {'policy="LocalityBand",reason="signature"'}, decisions
         requests = self.router.samples("eldr_router_requests_total")
         codes = {re.sub(r'.*code="(\d*)".*', r"\1", labels) for labels in requests}
-        assert codes == {"200", "0"}, codes
+        # 0: the client had gone before the answer began.
+        assert codes - {"0"} == {"200"}, codes
         assert sum(self.router.samples("eldr_router_broken_streams_total").values()) >= 1
         return f"{sum(decisions.values()):.0f} decisions, all by signature"
 
