@@ -57,13 +57,12 @@ class System:
     def __init__(self, python: Path, programs: Path, model: Path, work: Path) -> None:
         self.python, self.programs, self.model, self.work = python, programs, model, work
         self.trained = (model / "training.json").exists()
-        # One language: two clusters then have nothing but domains to go by.
-        rows = [row for row in prompts(3 * CALIBRATED, 4242) if row["language"] == "en"][:CALIBRATED]
+        rows = english(CALIBRATED, 4242)
         self.dataset = work / "dataset.jsonl"
         self.dataset.write_text(
             "".join(json.dumps({"prompt": r["prompt"], "label": r["label"]}) + "\n" for r in rows)
         )
-        self.held_out = [row for row in prompts(3 * HELD_OUT, 777) if row["language"] == "en"][:HELD_OUT]
+        self.held_out = english(HELD_OUT, 777)
         self.candidates = [row["prompt"] for row in rows]
         self.asked: list[str] = []
         self.question = ""
@@ -405,6 +404,13 @@ class System:
         running = [getattr(self, "router", None), getattr(self, "prefill", None), *self.decode]
         with ThreadPoolExecutor() as pool:  # all at once: a worker takes up to 15 s
             list(pool.map(lambda part: part.stop(), filter(None, running)))
+
+
+def english(count: int, seed: int) -> list[dict[str, str]]:
+    """One language: two clusters then have nothing but domains to go by."""
+    rows = [row for row in prompts(3 * count, seed) if row["language"] == "en"]
+    random.Random(seed).shuffle(rows)  # generated and real ones together
+    return rows[:count]
 
 
 def concentration(domains: list[str], workers: list[int]) -> float:
