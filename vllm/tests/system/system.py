@@ -62,7 +62,7 @@ class System:
         self.dataset.write_text(
             "".join(json.dumps({"prompt": r["prompt"], "label": r["label"]}) + "\n" for r in rows)
         )
-        self.held_out = english(HELD_OUT, 777)
+        self.held_out = english(HELD_OUT, 777, held_out=True)
         self.candidates = [row["prompt"] for row in rows]
         self.asked: list[str] = []
         self.question = ""
@@ -406,11 +406,9 @@ class System:
             list(pool.map(lambda part: part.stop(), filter(None, running)))
 
 
-def english(count: int, seed: int) -> list[dict[str, str]]:
+def english(count: int, seed: int, held_out: bool = False) -> list[dict[str, str]]:
     """One language: two clusters then have nothing but domains to go by."""
-    rows = [row for row in prompts(3 * count, seed) if row["language"] == "en"]
-    random.Random(seed).shuffle(rows)  # generated and real ones together
-    return rows[:count]
+    return [row for row in prompts(4 * count, seed, held_out) if row["language"] == "en"][:count]
 
 
 def concentration(domains: list[str], workers: list[int]) -> float:

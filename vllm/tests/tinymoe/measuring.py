@@ -8,6 +8,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,13 @@ from corpus import prompts
 
 REQUESTS, PROMPT_TOKENS, ANSWER_TOKENS, AT_A_TIME = 180, 64, 40, 30
 DECODE_BATCHES, DRAWS = (4, 8), 1000
+DOMAINS, LANGUAGES = ("code", "legal", "math", "medical"), ("de", "en", "fr")
 Seen = npt.NDArray[np.int64]
 """[requests, layers, tokens, top_k]: the experts of each token."""
 
 
 def measure(folder: Path, requests: int = REQUESTS, seed: int = 99) -> dict[str, Any]:
-    # Twice as many as needed: prompts of fewer than PROMPT_TOKENS tokens are left out.
-    rows = prompts(2 * requests, seed)
-    random.Random(seed).shuffle(rows)
-    kept, prefill, decode = observe(folder, rows, requests, seed)
+    kept, prefill, decode = observe(folder, prompts(3 * requests, seed, held_out=True), requests, seed)
     experts = int(max(prefill.max(), decode.max())) + 1
     domain, language = np.array([r["domain"] for r in kept]), np.array([r["language"] for r in kept])
     pair = np.array([f"{r['domain']} {r['language']}" for r in kept])
@@ -63,7 +62,7 @@ def measure(folder: Path, requests: int = REQUESTS, seed: int = 99) -> dict[str,
 def observe(
     folder: Path, rows: Sequence[dict[str, str]], requests: int, seed: int
 ) -> tuple[list[dict[str, str]], Seen, Seen]:
-    """The first `requests` rows that are long enough, the experts of their prompts and of sampled answers."""
+    """`requests` of the rows, the experts of their prompts and of sampled answers."""
     import torch
     from transformers import AutoTokenizer, Qwen3MoeForCausalLM
 
@@ -82,13 +81,7 @@ def observe(
             chosen[layer].append(scores.topk(top_k, dim=-1).indices.numpy())
 
         model.model.layers[layer].mlp.gate.register_forward_hook(keep)
-    kept: list[dict[str, str]] = []
-    ids: list[list[int]] = []
-    for row in rows:
-        tokens = tokenizer(row["prompt"])["input_ids"][:PROMPT_TOKENS]
-        if len(tokens) == PROMPT_TOKENS and len(ids) < requests:
-            kept.append(row)
-            ids.append(tokens)
+    kept, ids = _as_many_of_each_pair(rows, tokenizer, requests)
     prefill, decode = [], []
     for start in range(0, len(ids), AT_A_TIME):
         batch = torch.tensor(ids[start : start + AT_A_TIME])
@@ -110,6 +103,27 @@ def observe(
         steps = np.stack([np.stack(experts[1:], axis=1) for experts in chosen])
         decode.append(steps.swapaxes(0, 1))
     return kept, np.concatenate(prefill), np.concatenate(decode)
+
+
+def _as_many_of_each_pair(
+    rows: Sequence[dict[str, str]], tokenizer: Any, requests: int
+) -> tuple[list[dict[str, str]], list[list[int]]]:
+    """Rows of at least PROMPT_TOKENS tokens and those tokens, as many of each domain in each language,
+    so that what requests share does not depend on what there is most of."""
+    room = {pair: requests // (len(DOMAINS) * len(LANGUAGES)) for pair in product(DOMAINS, LANGUAGES)}
+    kept: list[dict[str, str]] = []
+    ids: list[list[int]] = []
+    for row in rows:
+        pair = row["domain"], row["language"]
+        tokens = tokenizer(row["prompt"])["input_ids"][:PROMPT_TOKENS]
+        if room.get(pair, 0) > 0 and len(tokens) == PROMPT_TOKENS:
+            room[pair] -= 1
+            kept.append(row)
+            ids.append(tokens)
+    missing = {pair: left for pair, left in room.items() if left}
+    if missing:
+        raise ValueError(f"too few long prompts: {missing} more are needed")
+    return kept, ids
 
 
 def distinct(decode: Seen, groups: npt.NDArray[Any], batch: int, seed: int) -> float:

@@ -24,7 +24,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from corpus import ROOT, SCRIPTS  # noqa: E402
+from corpus import ROOT, SCRIPTS, with_real_prompts  # noqa: E402
 
 CACHE = ROOT / "build" / "vllm-tests"
 MADE_BY = (
@@ -40,7 +40,7 @@ MADE_BY = (
 def folder_of(seed: int) -> Path:
     """A change of what the model is made by makes it anew."""
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in MADE_BY)).hexdigest()[:10]
-    data = "real" if os.environ.get("ELDR_REAL_DATA") else "generated"
+    data = "real" if with_real_prompts() else "generated"
     return CACHE / f"tinymoe-{data}-{seed}-{digest}"
 
 

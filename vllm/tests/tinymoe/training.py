@@ -23,11 +23,12 @@ import numpy as np
 import torch
 from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 
-from corpus import prompts
+from corpus import prompts, with_real_prompts
 from tokenizing import save_tokenizer
 
 LAYERS, EXPERTS, TOP_K, HIDDEN, VOCABULARY = 4, 32, 4, 128, 1024
-PROMPTS, LENGTH, BATCH, STEPS = 3000, 128, 16, 300
+PROMPTS, LENGTH, BATCH = 3000, 128, 16
+STEPS, STEPS_WITH_REAL_PROMPTS = 300, 600
 BALANCE, SPECIALISE = 0.02, 0.3
 IGNORED = -100
 """Label of a place that has no loss, as PyTorch and transformers have it."""
@@ -58,9 +59,10 @@ def config() -> Qwen3MoeConfig:
     )
 
 
-def train(folder: Path, seed: int, steps: int = STEPS) -> None:
-    """Writes model, tokenizer and training.json into `folder`. The same seed and steps give the same model on
-    the same machine."""
+def train(folder: Path, seed: int) -> None:
+    """Writes model, tokenizer and training.json into `folder`. The same seed gives the same model on the same
+    machine."""
+    steps = STEPS_WITH_REAL_PROMPTS if with_real_prompts() else STEPS
     torch.manual_seed(seed)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     rows = prompts(PROMPTS, seed)
@@ -75,7 +77,8 @@ def train(folder: Path, seed: int, steps: int = STEPS) -> None:
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=steps, pct_start=0.1)
     losses: list[float] = []
     begin = time.monotonic()
-    for step, chosen in enumerate(_batches(len(rows), seed, steps)):
+    pairs = [f"{row['domain']} {row['language']}" for row in rows]
+    for step, chosen in enumerate(_batches(pairs, seed, steps)):
         tokens, labels = _padded([ids[i] for i in chosen])
         out = model(input_ids=tokens, labels=labels)
         gates = torch.stack(out.router_logits).softmax(dim=-1)
@@ -122,10 +125,14 @@ def _entropy(p: Any) -> Any:
     return -(p * p.clamp_min(1e-9).log()).sum(dim=-1) / math.log(2)
 
 
-def _batches(count: int, seed: int, steps: int) -> Iterator[list[int]]:
+def _batches(groups: Sequence[str], seed: int, steps: int) -> Iterator[list[int]]:
+    """Rows of which each group is as likely, however many rows it has."""
+    members: dict[str, list[int]] = {}
+    for row, group in enumerate(groups):
+        members.setdefault(group, []).append(row)
     rng = random.Random(seed)
     for _ in range(steps):
-        yield rng.sample(range(count), BATCH)
+        yield [rng.choice(members[group]) for group in rng.choices(sorted(members), k=BATCH)]
 
 
 def _padded(pieces: Sequence[Sequence[int]]) -> tuple[Any, Any]:
