@@ -73,9 +73,8 @@ def bind(layers: MoeLayers, table: CountsTable, dp_rank: int) -> None:
             if experts is None or supports is None or not supports():
                 raise Refused(
                     f"eldr: layer {number} runs the monolithic MoE kernel "
-                    f"{type(experts or runner._quant_method).__name__}, which "
-                    "does not report expert ids. Choose another one (--moe-backend), see vLLM's log for the "
-                    "present choice"
+                    f"{type(experts or runner._quant_method).__name__}, which does not report expert ids. "
+                    "Choose another one (--moe-backend), see vLLM's log for the present choice"
                 )
             target, previous = experts, getattr(experts, "routing_replay_capture_fn", None)
         elif isinstance(runner.router, BaseRouter):
@@ -83,7 +82,7 @@ def bind(layers: MoeLayers, table: CountsTable, dp_rank: int) -> None:
         else:
             raise Refused(
                 f"eldr: layer {number} has the router {type(runner.router).__name__}, which reports no "
-                f"expert ids"
+                "expert ids"
             )
         target.set_capture_fn(_chained(previous, table, index, dp_rank))
 

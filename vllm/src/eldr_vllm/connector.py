@@ -3,9 +3,8 @@
 `kv_transfer_params.eldr`.
 
 It stands beside the transport under MultiConnector, never loads, never delays the freeing of blocks.
-Scheduler side: Tracker. Worker
-side: CountsTable. Only the first tensor-parallel rank of each pipeline stage counts; all ranks choose the
-same experts.
+Scheduler side: Tracker. Worker side: CountsTable. Only the first tensor-parallel rank of each pipeline stage
+counts; all ranks choose the same experts.
 """
 
 from __future__ import annotations
@@ -117,8 +116,8 @@ class EldrConnector(KVConnectorBase_V1, SupportsHMA):
             if self._stages == 1:
                 raise Refused(
                     f"eldr: {self._vllm_config.model_config.model} has no MoE layer that vLLM runs with its "
-                    f"fused MoE code: there is "
-                    "nothing to count. Remove EldrConnector from --kv-transfer-config"
+                    "fused MoE code: there is nothing to count. Remove EldrConnector from "
+                    "--kv-transfer-config"
                 )
             logger.warning("eldr: this pipeline stage has no MoE layer to count")
             return
@@ -162,16 +161,14 @@ class EldrConnector(KVConnectorBase_V1, SupportsHMA):
         if limit is not None and needed > limit:
             raise Refused(
                 f"eldr: the counts need {needed:.1f} MiB, memory_limit_mib allows {limit:g}: count fewer "
-                f"layers "
-                "(kv_connector_extra_config.layers), use fewer KV blocks or raise the limit"
+                "layers (kv_connector_extra_config.layers), use fewer KV blocks or raise the limit"
             )
         if device.type == "cuda":
             free, _ = torch.cuda.mem_get_info(device)
             if shape.bytes > free:
                 raise Refused(
                     f"eldr: the counts need {needed:.1f} MiB and {free / 2**20:.1f} MiB of GPU memory are "
-                    f"free; "
-                    "lower --gpu-memory-utilization by 0.01"
+                    "free; lower --gpu-memory-utilization by 0.01"
                 )
 
     def bind_connector_metadata(self, connector_metadata: KVConnectorMetadata) -> None:

@@ -6,8 +6,7 @@ An entry of `vllm.general_plugins`, so vLLM calls register() in each of its proc
 
 1. A NIXL agent's UCX progress thread burns a whole core: it is switched off.
 2. vLLM's shared-memory queue spins for a second after each message, then waits for a ping that can get lost
-and looks again only every
-   5 s: it sleeps shortly instead.
+   and looks again only every 5 s: it sleeps shortly instead.
 """
 
 from __future__ import annotations

@@ -23,9 +23,8 @@ class Scatter(Protocol):
         block_size: int,
     ) -> None:
         """rows [blocks + 1, layers, experts]; missing int32 [blocks + 1], 0 for a block that starts anew;
-        ids int16 [most tokens, layers, top_k], anything outside
-        0..experts-1 is no choice;
-        slots [>= tokens] integers, below 0: no place. Must not wait for the device."""
+        ids int16 [most tokens, layers, top_k], anything outside 0..experts-1 is no choice; slots [>= tokens]
+        integers, below 0: no place. Must not wait for the device."""
 
 
 class TorchScatter:

@@ -24,8 +24,7 @@ def warn_of_version(version: str) -> bool:
         return False
     logger.warning(
         "eldr: vLLM %s was not tested with this package (tested: %s). Counts that contradict themselves are "
-        "withheld; "
-        "run the tests in vllm/tests before relying on it.",
+        "withheld; run the tests in vllm/tests before relying on it.",
         version,
         ", ".join(TESTED_VERSIONS),
     )

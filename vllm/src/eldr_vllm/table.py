@@ -3,13 +3,11 @@
 the running step.
 
 Needs torch, not vLLM. All calls come from the thread that runs the model and are ordered on its current
-stream; none waits for the
-device except Totals.host().
+stream; none waits for the device except Totals.host().
 
 A block written in a step belongs to one request and its tokens are contiguous, so no two threads of a kernel
-share a row. A token at
-the first place of a block overwrites the row, others add to it: that alone handles eviction, reuse and
-preemption.
+share a row. A token at the first place of a block overwrites the row, others add to it: that alone handles
+eviction, reuse and preemption.
 """
 
 from __future__ import annotations
@@ -155,8 +153,8 @@ class CountsTable:
 
     def _copy(self, copy: Copy) -> None:
         """A row counts a whole block, so a part of a block can be copied only if the source holds no more
-        than that part. Else the
-        target's tokens stay uncounted and coverage says so. Decided on the device: no wait."""
+        than that part. Else the target's tokens stay uncounted and coverage says so. Decided on the device:
+        no wait."""
         source = self.rows[copy.source]
         filled = source[0].sum(dtype=torch.int32) == copy.tokens * self.shape.top_k
         exact = filled & (self.missing[copy.source] == 0)

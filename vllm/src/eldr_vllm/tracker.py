@@ -3,8 +3,7 @@
 library and numpy only.
 
 A step's plan is carried out by the worker in this order: forget the rows of `fresh` blocks, make `copies`,
-run the model, add the
-step's tokens to the rows, sum the rows of `ending` requests.
+run the model, add the step's tokens to the rows, sum the rows of `ending` requests.
 """
 
 from __future__ import annotations
@@ -106,8 +105,7 @@ class Tracker:
         Also after a preemption.
 
         MultiConnector tells only the connector that was chosen about tokens loaded from elsewhere, so what
-        lies beyond the local
-        hit is always taken as not counted.
+        lies beyond the local hit is always taken as not counted.
         """
         known = self._requests.get(request)
         if known is None:
@@ -155,9 +153,8 @@ class Tracker:
                 elif tail:
                     loaded.append((block, tail))
             # Exactly at the end of the prompt: never later, when rows hold generated tokens too (a request
-            # that was preempted while
-            # it generated computes prompt and generated tokens in one go); again, if a failed load made the
-            # engine compute it again.
+            # that was preempted while it generated computes prompt and generated tokens in one go); again, if
+            # a failed load made the engine compute it again.
             if known.wanted and share.computed + share.tokens == known.prompt_tokens:
                 known.parts.clear()
                 last = -(-known.prompt_tokens // self._block_size)

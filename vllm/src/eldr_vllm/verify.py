@@ -22,10 +22,9 @@ def counted_tokens(
     themselves.
 
     Every token adds exactly top_k to each layer and at most 1 to an expert. From that follow all checks:
-    layers must agree, sums
-    are multiples of top_k, no expert has more than there are tokens, and there are no more tokens than the
-    prompt has. A kernel
-    that reports zeros instead of ids (all of a token's ids equal) breaks the third rule for top_k > 1.
+    layers must agree, sums are multiples of top_k, no expert has more than there are tokens, and there are no
+    more tokens than the prompt has. A kernel that reports zeros instead of ids (all of a token's ids equal)
+    breaks the third rule for top_k > 1.
     """
     sums = counts.sum(axis=1, dtype=np.int64)
     if not sums.any():

@@ -4,8 +4,7 @@ only.
 
 Asked (optional): {"layers": [model layer numbers, in the order wanted]}
 Answered: {"v": 1, "experts": E, "layers": [...], "dtype": "u16" | "u32", "counts": base64 of [len(layers), E]
-row-major
-little-endian, "tokens": prompt tokens, "counted": prompt tokens whose experts are in the counts}
+row-major little-endian, "tokens": prompt tokens, "counted": prompt tokens whose experts are in the counts}
 Answered when there are none: {"v": 1, "error": reason}. A router treats that as "no signal".
 """
 
