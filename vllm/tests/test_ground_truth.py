@@ -23,6 +23,9 @@ pytestmark = pytest.mark.vllm
 
 PROMPTS = 28
 CHUNK, BLOCKS = "100", "20"
+BLOCKS_OF = {"gptoss": "40", "deepseek": "160"}
+"""Where BLOCKS are too few: gpt-oss has two groups of layers, and on CPUs without AMX a block of MLA has 16
+tokens instead of 128."""
 
 
 def prompts(seed: int) -> list[list[int]]:
@@ -74,7 +77,7 @@ def test_counts_equal_the_gates_choices(
         *PLUGIN,
         *transfer_config(eldr_connector()),
         "--max-num-batched-tokens", CHUNK,
-        "--num-gpu-blocks-override", BLOCKS if kind != "gptoss" else "40",
+        "--num-gpu-blocks-override", BLOCKS_OF.get(kind, BLOCKS),
         "--max-num-seqs", "16",
     ]  # fmt: skip
     dtype = KINDS[kind].dtype
@@ -93,6 +96,8 @@ def test_counts_equal_the_gates_choices(
         )
         hits = server.metric("vllm:prefix_cache_hits_total")
         queries = server.metric("vllm:prefix_cache_queries_total")
+        # Off for MLA on CPUs without AMX, whatever is asked for.
+        caches_prefixes = kind != "deepseek" or 'enable_prefix_caching="True"' in server.get("/metrics")
         layers = list(KINDS[kind].moe_layers)[::-1][:2]
         some = server.prefill(asked[8], layers=layers)
         whole = server.prefill(asked[8])
@@ -104,7 +109,7 @@ def test_counts_equal_the_gates_choices(
         f"\n{kind}: {len(asked)} prompts, {choices} choices; differences {cold} cold, {again} again, "
         f"{together} for {len(order)} at {PROMPTS} at a time; {hits:.0f} of {queries:.0f} tokens prefix hits"
     )
-    assert hits > 1000
+    assert hits > 1000 or not caches_prefixes
     assert some["layers"] == layers
     rows = [whole["layers"].index(layer) for layer in layers]
     np.testing.assert_array_equal(wire.decode(some), wire.decode(whole)[rows])
