@@ -39,9 +39,12 @@ MADE_BY = (
 
 def folder_of(seed: int) -> Path:
     """A change of what the model is made by makes it anew."""
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in MADE_BY)).hexdigest()[:10]
     data = "real" if with_real_prompts() else "generated"
-    return CACHE / f"tinymoe-{data}-{seed}-{digest}"
+    return CACHE / f"tinymoe-{data}-{seed}-{_digest(*MADE_BY)}"
+
+
+def _digest(*sources: Path) -> str:
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:10]
 
 
 def make(seed: int) -> Path:
@@ -66,9 +69,9 @@ def make(seed: int) -> Path:
 
 
 def measured(seed: int) -> dict[str, object]:
-    """training.json and the measures together; measured once."""
+    """training.json and the measures together; measured once by the same code."""
     folder = make(seed)
-    path = folder / "measures.json"
+    path = folder / f"measures-{_digest(HERE / 'measuring.py')}.json"
     if not path.exists():
         from measuring import measure
 
