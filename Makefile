@@ -33,8 +33,8 @@ test-integration: build ## only the tests that need an API server
 test-e2e: images ## only the end-to-end tests
 	@scripts/test e2e
 
-test-vllm: build ## the plugin and the whole system on real vLLM on CPU (3 GB download, 10 GB of memory)
-	@vllm/tests/run ci
+test-vllm: images ## all tests on real vLLM on CPU: counts of five models, the system as processes and as pods (20 to 40 minutes, 14 GB of memory)
+	@vllm/tests/run all
 
 cluster-up: images ## a local Kubernetes with the operator installed; prints its kubeconfig
 	@demo/cluster up
