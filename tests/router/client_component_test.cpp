@@ -18,7 +18,7 @@ constexpr const char* kBody = R"({"prompt":"p"})";
 constexpr const char* kStream = R"({"prompt":"p","stream":true})";
 
 TEST(ClientGone, DuringPrefillTheWorkerHearsOfItWithinASecond) {
-  std::atomic<int> went{0};
+  const SharedCount went;
   FakeWorker prefill(hangs(went));
   FakeWorker decode(decoded());
   TestRouter router({&prefill}, {&decode});
@@ -26,7 +26,7 @@ TEST(ClientGone, DuringPrefillTheWorkerHearsOfItWithinASecond) {
   client.post("/v1/completions", kBody);
   ASSERT_TRUE(soon([&] { return prefill.count() == 1; }));
   client.leave();
-  EXPECT_TRUE(soon([&] { return went == 1; }, milliseconds(1000)));
+  EXPECT_TRUE(soon([&] { return went.value() == 1; }, milliseconds(1000)));
   EXPECT_TRUE(router.metric_becomes("eldr_router_client_gone_total{stage=\"prefill\"}", 1));
   EXPECT_EQ(decode.count(), 0U);
   EXPECT_EQ(router.metric("eldr_router_in_flight_requests"), 0);
@@ -51,14 +51,14 @@ TEST(ClientGone, WhilePrefillAnswersNoDecodeBegins) {
 
 TEST(ClientGone, DuringTheStreamTheWorkerHearsOfItWithinASecond) {
   FakeWorker prefill(prefilled());
-  std::atomic<int> went{0};
+  const SharedCount went;
   FakeWorker decode(streams_on(went));
   TestRouter router({&prefill}, {&decode});
   RawClient client(router.port());
   client.post("/v1/completions", kStream);
   EXPECT_NE(client.read_until("data: {}").find("200 OK"), std::string::npos);
   client.leave();
-  EXPECT_TRUE(soon([&] { return went == 1; }, milliseconds(1000)));
+  EXPECT_TRUE(soon([&] { return went.value() == 1; }, milliseconds(1000)));
   EXPECT_TRUE(router.metric_becomes("eldr_router_broken_streams_total{by=\"client\"}", 1));
   EXPECT_TRUE(router.metric_becomes(
       "eldr_router_worker_in_flight{role=\"decode\",worker=\"" + decode.id() + "\"}", 0));
@@ -68,14 +68,14 @@ TEST(ClientGone, DuringTheStreamTheWorkerHearsOfItWithinASecond) {
 
 TEST(ClientGone, WaitingForTheFirstByteOfTheStream) {
   FakeWorker prefill(prefilled());
-  std::atomic<int> went{0};
+  const SharedCount went;
   FakeWorker decode(hangs(went));
   TestRouter router({&prefill}, {&decode});
   RawClient client(router.port());
   client.post("/v1/completions", kStream);
   ASSERT_TRUE(soon([&] { return decode.count() == 1; }));
   client.leave();
-  EXPECT_TRUE(soon([&] { return went == 1; }, milliseconds(1000)));
+  EXPECT_TRUE(soon([&] { return went.value() == 1; }, milliseconds(1000)));
 }
 
 class BadRequestTest : public ::testing::Test {
@@ -172,8 +172,7 @@ TEST_F(BadRequestTest, ExpectContinueIsAnswered) {
 }
 
 TEST_F(BadRequestTest, RequestsAndConnectionsHaveLimits) {
-  std::atomic<int> went{0};
-  prefill_.answer_with(hangs(went));
+  prefill_.answer_with(hangs());
   TestRouter router({&prefill_}, {&decode_}, "limits: {inFlight: 1, connections: 3}\n");
   RawClient first(router.port());
   first.post("/v1/completions", kBody);
@@ -214,7 +213,7 @@ TEST(Drain, StreamsEndAndNewConnectionsAreRefused) {
 
 TEST(Drain, HasALimit) {
   FakeWorker prefill(prefilled());
-  std::atomic<int> went{0};
+  const SharedCount went;
   FakeWorker decode(streams_on(went));
   TestRouter router({&prefill}, {&decode}, "drainSeconds: 0.3\n");
   RawClient client(router.port());
@@ -223,7 +222,7 @@ TEST(Drain, HasALimit) {
   const auto began = std::chrono::steady_clock::now();
   EXPECT_FALSE(router->drain());
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(2));
-  EXPECT_TRUE(soon([&] { return went == 1; }));
+  EXPECT_TRUE(soon([&] { return went.value() == 1; }));
 }
 
 TEST(Load, ManyClientsAtOnceAllGetTheirOwnAnswers) {

@@ -70,14 +70,14 @@ TEST(PrefillFailure, AnAnswerThatIsNoJsonIsABadGateway) {
 }
 
 TEST(PrefillFailure, ASlowWorkerMeetsItsDeadline) {
-  std::atomic<int> went{0};
+  const SharedCount went;
   FakeWorker slow(hangs(went));
   FakeWorker decode(decoded());
   TestRouter router({&slow}, {&decode}, "timeouts: {prefillSeconds: 0.3}\n");
   const auto answer = router.post("/v1/completions", kBody);
   EXPECT_EQ(answer.status, 504);
   EXPECT_EQ(error_of(answer.body)["type"], "timeout_error");
-  EXPECT_TRUE(soon([&] { return went == 1; }));
+  EXPECT_TRUE(soon([&] { return went.value() == 1; }));
   EXPECT_EQ(router.metric("eldr_router_deadlines_total{stage=\"prefill\"}"), 1);
 }
 
@@ -124,7 +124,7 @@ TEST(DecodeFailure, AStreamThatBreaksIsBrokenForTheClientToo) {
 
 TEST(DecodeFailure, ASilentStreamMeetsTheIdleDeadline) {
   FakeWorker prefill(prefilled());
-  std::atomic<int> went{0};
+  const SharedCount went;
   FakeWorker stalls([&](const http::Request& request, http::ResponseWriter& writer) {
     static_cast<void>(writer.start(200, "text/event-stream"));
     static_cast<void>(writer.write("data: 0\n\n"));
@@ -135,14 +135,13 @@ TEST(DecodeFailure, ASilentStreamMeetsTheIdleDeadline) {
   client.post("/v1/completions", kStream);
   static_cast<void>(client.read_to_end());
   EXPECT_TRUE(client.ended());
-  EXPECT_TRUE(soon([&] { return went == 1; }));
+  EXPECT_TRUE(soon([&] { return went.value() == 1; }));
   EXPECT_EQ(router.metric("eldr_router_deadlines_total{stage=\"idle\"}"), 1);
 }
 
 TEST(DecodeFailure, ASlowFirstByteIsAGatewayTimeout) {
   FakeWorker prefill(prefilled());
-  std::atomic<int> went{0};
-  FakeWorker slow(hangs(went));
+  FakeWorker slow(hangs());
   TestRouter router({&prefill}, {&slow}, "timeouts: {firstByteSeconds: 0.3}\n");
   EXPECT_EQ(router.post("/v1/completions", kBody).status, 504);
   EXPECT_EQ(router.metric("eldr_router_deadlines_total{stage=\"first_byte\"}"), 1);
@@ -150,8 +149,7 @@ TEST(DecodeFailure, ASlowFirstByteIsAGatewayTimeout) {
 
 TEST(DecodeFailure, TheTotalDeadlineEndsAnEndlessStream) {
   FakeWorker prefill(prefilled());
-  std::atomic<int> went{0};
-  FakeWorker endless(streams_on(went));
+  FakeWorker endless(streams_on());
   TestRouter router({&prefill}, {&endless}, "timeouts: {totalSeconds: 0.5}\n");
   RawClient client(router.port());
   client.post("/v1/completions", kStream);
@@ -165,7 +163,7 @@ TEST(DecodeFailure, TheTotalDeadlineCountsBothLegs) {
     std::this_thread::sleep_for(milliseconds(250));
     prefilled()(request, writer);
   });
-  std::atomic<int> went{0};
+  const SharedCount went;
   FakeWorker slow(hangs(went));
   TestRouter router({&prefill}, {&slow}, "timeouts: {totalSeconds: 0.5}\n");
   const auto start = std::chrono::steady_clock::now();
@@ -175,14 +173,13 @@ TEST(DecodeFailure, TheTotalDeadlineCountsBothLegs) {
   EXPECT_EQ(error_of(answer.body)["type"], "timeout_error");
   EXPECT_GE(took, milliseconds(450));
   EXPECT_LT(took, milliseconds(5000));
-  EXPECT_TRUE(soon([&] { return went == 1; }));
+  EXPECT_TRUE(soon([&] { return went.value() == 1; }));
   EXPECT_EQ(router.metric("eldr_router_deadlines_total{stage=\"total\"}"), 1);
   EXPECT_EQ(router.metric("eldr_router_deadlines_total{stage=\"first_byte\"}"), 0);
 }
 
 TEST(PrefillFailure, TheTotalDeadlineHoldsBeforeTheDecodeLeg) {
-  std::atomic<int> went{0};
-  FakeWorker slow(hangs(went));
+  FakeWorker slow(hangs());
   FakeWorker decode(decoded());
   TestRouter router({&slow}, {&decode}, "timeouts: {totalSeconds: 0.3}\n");
   EXPECT_EQ(router.post("/v1/completions", kBody).status, 504);
@@ -217,13 +214,13 @@ TEST(PrefillFailure, AnAnswerOverTheLimitIsABadGateway) {
 
 TEST(SlowClient, MeetsTheWriteDeadline) {
   FakeWorker prefill(prefilled());
-  std::atomic<int> went{0};
+  const SharedCount went;
   FakeWorker floods([&](const http::Request&, http::ResponseWriter& writer) {
     const std::string piece = "data: " + std::string(1U << 16U, 'x') + "\n\n";
     static_cast<void>(writer.start(200, "text/event-stream"));
     for (int i = 0; i < 20'000; ++i) {  // more than sockets buffer
       if (!writer.write(piece)) {
-        ++went;
+        went.add();
         return;
       }
     }
@@ -232,7 +229,7 @@ TEST(SlowClient, MeetsTheWriteDeadline) {
   RawClient client(router.port());
   client.post("/v1/completions", kStream);  // and reads nothing
   EXPECT_TRUE(router.metric_becomes("eldr_router_deadlines_total{stage=\"write\"}", 1));
-  EXPECT_TRUE(soon([&] { return went == 1; })) << "the decode worker is told";
+  EXPECT_TRUE(soon([&] { return went.value() == 1; })) << "the decode worker is told";
   EXPECT_TRUE(router.metric_becomes("eldr_router_in_flight_requests", 0));
 }
 

@@ -86,11 +86,11 @@ FakeWorker::Answer status_answer(int status, const std::string& body) {
   };
 }
 
-FakeWorker::Answer hangs(std::atomic<int>& went) {
-  return [&went](const http::Request&, http::ResponseWriter& writer) {
+FakeWorker::Answer hangs(const SharedCount& went) {
+  return [went](const http::Request&, http::ResponseWriter& writer) {
     for (int i = 0; i < 2000; ++i) {
       if (writer.client_gone()) {
-        ++went;
+        went.add();
         return;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -98,12 +98,12 @@ FakeWorker::Answer hangs(std::atomic<int>& went) {
   };
 }
 
-FakeWorker::Answer streams_on(std::atomic<int>& went) {
-  return [&went](const http::Request&, http::ResponseWriter& writer) {
+FakeWorker::Answer streams_on(const SharedCount& went) {
+  return [went](const http::Request&, http::ResponseWriter& writer) {
     static_cast<void>(writer.start(200, "text/event-stream"));
     for (int i = 0; i < 2000; ++i) {
       if (!writer.write("data: {}\n\n") || writer.client_gone()) {
-        ++went;
+        went.add();
         return;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(10));

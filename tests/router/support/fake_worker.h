@@ -14,6 +14,16 @@
 
 namespace eldr::router::testing {
 
+/// Copies share one count, so that a worker's answer may go on after the test that reads it. Thread-safe.
+class SharedCount {
+ public:
+  void add() const { ++*count_; }
+  int value() const { return *count_; }
+
+ private:
+  std::shared_ptr<std::atomic<int>> count_ = std::make_shared<std::atomic<int>>(0);
+};
+
 /// Thread-safe.
 class FakeWorker {
  public:
@@ -47,8 +57,8 @@ FakeWorker::Answer prefilled(const std::string& eldr = "");
 FakeWorker::Answer decoded(int pieces = 3, std::chrono::milliseconds pause = std::chrono::milliseconds(0));
 FakeWorker::Answer status_answer(int status, const std::string& body);
 /// Says nothing until the client goes, at most 20 s. Counts the clients that went.
-FakeWorker::Answer hangs(std::atomic<int>& went);
+FakeWorker::Answer hangs(const SharedCount& went = {});
 /// Streams pieces until the client goes, at most 20 s. Counts the clients that went.
-FakeWorker::Answer streams_on(std::atomic<int>& went);
+FakeWorker::Answer streams_on(const SharedCount& went = {});
 
 }  // namespace eldr::router::testing
