@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 
@@ -30,13 +31,29 @@ LARGEST_MB = {"operator": 40, "router": 40, "calibrate": 40, "calibrate-cuda": 9
 
 def run(*command, timeout=120, check=True, **options):
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=timeout, **options)
-    if check and done.returncode != 0:
-        raise AssertionError(f"{' '.join(map(str, command))}:\n{(done.stdout + done.stderr)[-4000:]}")
+    if check:
+        expect_success(done)
     return done
 
 
-def buildah(*arguments, **options):
-    return run("buildah", "--root", STATE / "storage", "--runroot", STATE / "run", *arguments, **options)
+def expect_success(done):
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(done.args)}:\n{(done.stdout + done.stderr)[-4000:]}")
+
+
+def buildah(*arguments, check=True, **options):
+    """buildah starts itself from a sealed copy in memory. The kernel refuses to seal while pages of the copy are still in use, and buildah
+    gives up; so it is asked again."""
+    store = ["--root", STATE / "storage", "--runroot", STATE / "run"]
+    for pause_s in (1, 2, 4, 8):
+        done = run("buildah", *store, *arguments, check=False, **options)
+        if done.returncode == 0 or "sealing memfd copy" not in done.stderr:
+            break
+        print(f"buildah could not seal the copy of itself; again in {pause_s} s", file=sys.stderr, flush=True)
+        time.sleep(pause_s)
+    if check:
+        expect_success(done)
+    return done
 
 
 def have(image):
