@@ -271,6 +271,12 @@ class PrefillTest(unittest.TestCase):
         self.assertEqual(done.stdout.split(), ["nonroot", "/tmp"], done.stderr)
 
 
+def tearDownModule():
+    """A build that failed leaves its containers mounted, and build/ could not be deleted."""
+    if (STATE / "storage").exists() and shutil.which("buildah"):
+        buildah("rm", "--all", check=False)
+
+
 def take_images(arguments):
     """Removes --images from the command line and returns its names."""
     for index, argument in enumerate(arguments):
