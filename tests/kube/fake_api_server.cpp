@@ -61,7 +61,8 @@ struct FakeApiServer::Private {
 
   struct Watch {
     std::string collection, ns, selector;
-    std::size_t next = 0;  ///< in history
+    std::size_t next = 0;                  ///< in history
+    std::size_t last = std::string::npos;  ///< what comes later in history is not told: the watch had ended
     std::deque<std::string> raw;
     bool ended = false;
     bool aborted = false;
@@ -215,7 +216,8 @@ class FakeStream final : public WatchStream {
  private:
   std::string what_is_new() {
     std::string bytes;
-    for (; watch_->next < server_->history.size(); ++watch_->next) {
+    const std::size_t last = std::min(server_->history.size(), watch_->last);
+    for (; watch_->next < last; ++watch_->next) {
       const Event& event = server_->history[watch_->next];
       if (event.collection == watch_->collection &&
           (watch_->ns.empty() || object_namespace(event.object) == watch_->ns) &&
@@ -324,11 +326,17 @@ void FakeApiServer::compact(bool as_event) {
 }
 
 void FakeApiServer::end_watches() {
-  private_->each_watch([](auto& watch) { watch.ended = true; });
+  private_->each_watch([this](auto& watch) {
+    watch.ended = true;
+    watch.last = private_->history.size();
+  });
 }
 
 void FakeApiServer::break_watches(Error error) {
-  private_->each_watch([&](auto& watch) { watch.broken = error; });
+  private_->each_watch([&](auto& watch) {
+    watch.broken = error;
+    watch.last = private_->history.size();
+  });
 }
 
 void FakeApiServer::send_raw(std::string bytes) {
