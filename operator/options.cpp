@@ -1,32 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/options.h"
 
-#include <utility>
-
 #include <CLI/CLI.hpp>
 
+#include "lib/base/command_line.h"
 #include "lib/base/exit_code.h"
 #include "lib/base/version.h"
 
 namespace eldr::op {
-namespace {
-
-/// What CLI11 parses, last word first. CLI11 takes the next word for the value of "--option="; written as two
-/// words, an empty value stays one.
-std::vector<std::string> words_reversed(int argc, const char* const* argv) {
-  std::vector<std::string> words;
-  for (int i = argc - 1; i > 0; --i) {
-    std::string word = argv[i];
-    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
-      word.pop_back();
-      words.emplace_back();
-    }
-    words.push_back(std::move(word));
-  }
-  return words;
-}
-
-}  // namespace
 
 std::optional<int> parse_options(int argc, const char* const* argv, Options& options) {
   CLI::App app{"eldr-operator: runs EldrPolicy resources (expert-locality decode routing)", "eldr-operator"};
@@ -63,7 +44,7 @@ std::optional<int> parse_options(int argc, const char* const* argv, Options& opt
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
       ->capture_default_str();
   try {
-    app.parse(words_reversed(argc, argv));
+    app.parse(words_last_first(argc, argv));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }

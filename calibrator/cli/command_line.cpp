@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "calibrator/number_ranges.h"
+#include "lib/base/command_line.h"
 #include "lib/base/exit_code.h"
 #include "lib/base/version.h"
 
@@ -221,7 +222,7 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Options
   inspect->add_flag("--json", options.json, "As JSON");
 
   try {
-    app.parse(argc, argv);
+    app.parse(words_last_first(argc, argv));
   } catch (const CLI::Success& success) {
     app.exit(success, out, std::cerr);
     return kExitOk;

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <signal.h>
 
+#include "lib/base/command_line.h"
 #include "lib/base/exit_code.h"
 #include "lib/base/log.h"
 #include "lib/base/version.h"
@@ -61,7 +62,8 @@ int fail(const Error& error) {
 int main(int argc, char** argv) {
   CLI::App app{
       "Routes requests of a mixture-of-experts model through prefill and decode workers, each to a\n"
-      "decode worker that already reads the experts it will need."};
+      "decode worker that already reads the experts it will need.",
+      "eldr-router"};
   app.set_version_flag("--version", std::string("eldr-router ") + kVersion);
   std::string config;
   std::string log_format = "text";
@@ -80,7 +82,7 @@ int main(int argc, char** argv) {
   app.add_option("--log-format", log_format, "text or json")->capture_default_str();
   app.add_option("--log-level", log_level, "trace, debug, info, warn, error, off")->capture_default_str();
   try {
-    app.parse(argc, argv);
+    app.parse(words_last_first(argc, argv));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/command_line.h"
 #include "lib/base/digest.h"
 #include "lib/base/exit_code.h"
 #include "lib/base/log.h"
@@ -18,6 +19,13 @@ TEST(Status, ContextKeepsTheCodeAndComesFirst) {
   EXPECT_EQ(more.retry_after_seconds, 3);
   EXPECT_TRUE(more.retryable());
   EXPECT_FALSE((Error{Code::kInvalid, "no", 0}).retryable());
+}
+
+TEST(CommandLine, AnEmptyValueIsAWordOfItsOwn) {
+  const std::vector<const char*> words = {"program", "--a=", "--b", "", "--c=d=", "e=", "--"};
+  EXPECT_EQ(words_last_first(static_cast<int>(words.size()), words.data()),
+            (std::vector<std::string>{"--", "e=", "--c=d=", "", "--b", "", "--a"}));
+  EXPECT_EQ(words_last_first(1, words.data()), std::vector<std::string>{});
 }
 
 TEST(ExitCode, DeterministicFailuresAreTheOnesThatAJobMustNotRetry) {

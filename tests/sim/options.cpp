@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "lib/base/command_line.h"
 #include "lib/base/exit_code.h"
 #include "lib/base/version.h"
 #include "lib/http/listen_address.h"
@@ -169,7 +170,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   options.server.max_connections = 1024;
   declare(app, raw, options);
   try {
-    app.parse(argc, argv);
+    app.parse(words_last_first(argc, argv));
   } catch (const CLI::ParseError& e) {
     std::ostringstream out;
     const int code = app.exit(e, out, out);
