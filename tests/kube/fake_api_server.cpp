@@ -62,7 +62,7 @@ struct FakeApiServer::Private {
   struct Watch {
     std::string collection, ns, selector;
     std::size_t next = 0;                  ///< in history
-    std::size_t last = std::string::npos;  ///< what comes later in history is not told: the watch had ended
+    std::size_t last = std::string::npos;  ///< in history, one past what is told
     std::deque<std::string> raw;
     bool ended = false;
     bool aborted = false;
@@ -79,6 +79,14 @@ struct FakeApiServer::Private {
       }
     }
     changed.notify_all();
+  }
+  /// `action` says how each ends. What happens later is not told through it.
+  template <class Action>
+  void end_each_watch(Action action) {
+    each_watch([&](Watch& watch) {
+      action(watch);
+      watch.last = history.size();
+    });
   }
 
   Json& happened(const std::string& collection, const std::string& type, const ObjectKey& key, Json object) {
@@ -326,17 +334,11 @@ void FakeApiServer::compact(bool as_event) {
 }
 
 void FakeApiServer::end_watches() {
-  private_->each_watch([this](auto& watch) {
-    watch.ended = true;
-    watch.last = private_->history.size();
-  });
+  private_->end_each_watch([](auto& watch) { watch.ended = true; });
 }
 
 void FakeApiServer::break_watches(Error error) {
-  private_->each_watch([&](auto& watch) {
-    watch.broken = error;
-    watch.last = private_->history.size();
-  });
+  private_->end_each_watch([&](auto& watch) { watch.broken = error; });
 }
 
 void FakeApiServer::send_raw(std::string bytes) {
