@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "calibrator/fit/quality.h"
 #include "calibrator/report/analysis/fitted_trace.h"
@@ -45,7 +46,10 @@ void judge(const FittedTrace& fitted, Analysis& analysis) {
   const SimilarityStatistics statistics = similarity_statistics(fitted.signatures, fitted.set.centroids);
   analysis.nearest_share = statistics.nearest_share;
   analysis.label_gap = label_gap(fitted.signatures, fitted.trace.labels);
-  const std::vector<double> rhos = analysis.selection ? analysis.selection->rhos : std::vector<double>{};
+  std::span<const double> rhos;
+  if (analysis.selection) {
+    rhos = analysis.selection->rhos;
+  }
   analysis.warnings = calibration_warnings({.trace = fitted.trace,
                                             .cluster_sizes = analysis.load.assigned,
                                             .directionless = statistics.directionless,
