@@ -12,8 +12,11 @@ from typing import Any
 DEBUG = {"X-Eldr-Debug": "1"}
 """Asks eldr-router to say in its headers what it decided."""
 
-TWO_BEST = {"logprobs": 2, "return_tokens_as_token_ids": True}
-CHAT_TWO_BEST = {"logprobs": True, "top_logprobs": 2}
+COMPLETIONS, CHAT = "/v1/completions", "/v1/chat/completions"
+TWO_BEST: dict[str, dict[str, Any]] = {
+    COMPLETIONS: {"logprobs": 2, "return_tokens_as_token_ids": True},
+    CHAT: {"logprobs": True, "top_logprobs": 2},
+}
 """What a request adds so that its answer says how close the next best token was."""
 NEAR_TIE = 1e-3
 """Log probabilities of the same token by servers that batch differently are some 1e-5 apart in float32."""
@@ -58,13 +61,14 @@ def completion(model: str, prompt: str, tokens: int) -> dict[str, Any]:
 
 
 def clear_answers(
-    ask: Callable[[str], dict[str, Any]], prompts: Iterable[str], count: int
+    url: str, path: str, body_of: Callable[[str], dict[str, Any]], prompts: Iterable[str], count: int
 ) -> list[tuple[str, dict[str, Any]]]:
-    """The first `count` prompts whose greedy answers (`ask` gives a choice) have no near tie, with the
-    answers: servers that batch differently may part at one. Ask with TWO_BEST."""
+    """The first `count` prompts whose greedy answers by the server at `url` have no near tie, with the
+    answers' choices: servers that batch differently may part at one. `path` is a key of TWO_BEST."""
     found = []
     for prompt in prompts:
-        choice = ask(prompt)
+        answer, _ = post(url + path, {**body_of(prompt), **TWO_BEST[path]}, timeout=180)
+        choice = answer["choices"][0]
         if _closest(choice) >= NEAR_TIE:
             found.append((prompt, choice))
         if len(found) == count:

@@ -109,7 +109,7 @@ def test_counts_equal_the_gates_choices(
         f"\n{kind}: {len(asked)} prompts, {choices} choices; differences {cold} cold, {again} again, "
         f"{together} for {len(order)} at {PROMPTS} at a time; {hits:.0f} of {queries:.0f} tokens prefix hits"
     )
-    assert hits > 1000 or not caches_prefixes
+    assert hits > 1000 if caches_prefixes else hits == 0
     assert some["layers"] == layers
     rows = [whole["layers"].index(layer) for layer in layers]
     np.testing.assert_array_equal(wire.decode(some), wire.decode(whole)[rows])

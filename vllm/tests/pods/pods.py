@@ -54,9 +54,11 @@ class System:
         self.service = ""
 
     # ------------------------------------------------------------ what is asked
-    def ask(self, url: str, prompt: str, **more: Any) -> tuple[Object, dict[str, str]]:
-        body = {**asking.completion(objects.MODEL_NAME, prompt, ANSWER_TOKENS), **more}
-        return asking.post(url + "/v1/completions", body, 180, asking.DEBUG)
+    def completion(self, prompt: str) -> dict[str, Any]:
+        return asking.completion(objects.MODEL_NAME, prompt, ANSWER_TOKENS)
+
+    def ask(self, url: str, prompt: str) -> tuple[Object, dict[str, str]]:
+        return asking.post(url + asking.COMPLETIONS, self.completion(prompt), 180, asking.DEBUG)
 
     def through_service(self, index: int) -> dict[str, str]:
         answer, headers = self.ask(self.service, self.asked[index])
@@ -128,13 +130,9 @@ class System:
         self.cluster.apply(objects.single_server(self.host))
         seconds = wait_for("a single vLLM that is Ready", lambda: self.pods("single"), START_SECONDS)
         (pod,) = self.pods("single")
-
-        def complete(prompt: str) -> dict[str, Any]:
-            answer, _ = self.ask(address(pod), prompt, **asking.TWO_BEST)
-            choice: dict[str, Any] = answer["choices"][0]
-            return choice
-
-        answers = asking.clear_answers(complete, self.candidates, ASKED)
+        answers = asking.clear_answers(
+            address(pod), asking.COMPLETIONS, self.completion, self.candidates, ASKED
+        )
         self.asked = [prompt for prompt, _ in answers]
         self.reference = [choice["token_ids"] for _, choice in answers]
         self.cluster.kubectl("delete", "pod", "single", "--grace-period=0", "--force")

@@ -24,8 +24,8 @@ COMMON_WORDS = {
 
 def prompts(count: int, seed: int, held_out: bool = False) -> list[dict[str, str]]:
     """`count` generated prompts and, where ELDR_REAL_DATA is set, up to as many real ones, mixed:
-    {"prompt", "label", "domain", "language"}. Other seeds generate other prompts; of the real ones a quarter
-    is only had with `held_out`, the others without."""
+    {"prompt", "label", "domain", "language", "pair"}, where "pair" is domain and language in one. Other
+    seeds generate other prompts; of the real ones a quarter is had with `held_out`, the others without."""
     rows = _run(SCRIPTS / "generate.py", count, seed)
     if with_real_prompts():
         real = _run(SCRIPTS / "real.py", MOST_REAL, seed)
@@ -34,8 +34,13 @@ def prompts(count: int, seed: int, held_out: bool = False) -> list[dict[str, str
         # A label is a domain, or domain-language.
         row["domain"], _, language = row["label"].partition("-")
         row["language"] = language or language_of(row["prompt"])
+        row["pair"] = pair_of(row["domain"], row["language"])
     random.Random(seed).shuffle(rows)
     return rows
+
+
+def pair_of(domain: str, language: str) -> str:
+    return f"{domain} {language}"
 
 
 def with_real_prompts() -> bool:

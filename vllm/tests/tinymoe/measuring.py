@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from corpus import prompts
+from corpus import pair_of, prompts
 
 REQUESTS, PROMPT_TOKENS, ANSWER_TOKENS, AT_A_TIME = 180, 64, 40, 30
 DECODE_BATCHES, DRAWS = (4, 8), 1000
@@ -28,7 +28,7 @@ def measure(folder: Path, requests: int = REQUESTS, seed: int = 99) -> dict[str,
     kept, prefill, decode = observe(folder, prompts(3 * requests, seed, held_out=True), requests, seed)
     experts = int(max(prefill.max(), decode.max())) + 1
     domain, language = np.array([r["domain"] for r in kept]), np.array([r["language"] for r in kept])
-    pair = np.array([f"{r['domain']} {r['language']}" for r in kept])
+    pair = np.array([r["pair"] for r in kept])
     before, after = _counts(prefill, experts), _counts(decode, experts)
     p, d = (counts / counts.sum(axis=2, keepdims=True) for counts in (before, after))
     cosine = _unit(before) @ _unit(after).T
@@ -110,14 +110,14 @@ def _as_many_of_each_pair(
 ) -> tuple[list[dict[str, str]], list[list[int]]]:
     """Rows of at least PROMPT_TOKENS tokens and those tokens, as many of each domain in each language,
     so that what requests share does not depend on what there is most of."""
-    room = {pair: requests // (len(DOMAINS) * len(LANGUAGES)) for pair in product(DOMAINS, LANGUAGES)}
+    pairs = [pair_of(domain, language) for domain, language in product(DOMAINS, LANGUAGES)]
+    room = {pair: requests // len(pairs) for pair in pairs}
     kept: list[dict[str, str]] = []
     ids: list[list[int]] = []
     for row in rows:
-        pair = row["domain"], row["language"]
         tokens = tokenizer(row["prompt"])["input_ids"][:PROMPT_TOKENS]
-        if room.get(pair, 0) > 0 and len(tokens) == PROMPT_TOKENS:
-            room[pair] -= 1
+        if room.get(row["pair"], 0) > 0 and len(tokens) == PROMPT_TOKENS:
+            room[row["pair"]] -= 1
             kept.append(row)
             ids.append(tokens)
     missing = {pair: left for pair, left in room.items() if left}

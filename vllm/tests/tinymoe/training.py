@@ -77,8 +77,7 @@ def train(folder: Path, seed: int) -> None:
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=steps, pct_start=0.1)
     losses: list[float] = []
     begin = time.monotonic()
-    pairs = [f"{row['domain']} {row['language']}" for row in rows]
-    for step, chosen in enumerate(_batches(pairs, seed, steps)):
+    for step, chosen in enumerate(_batches([row["pair"] for row in rows], seed, steps)):
         tokens, labels = _padded([ids[i] for i in chosen])
         out = model(input_ids=tokens, labels=labels)
         gates = torch.stack(out.router_logits).softmax(dim=-1)
